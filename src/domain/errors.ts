@@ -1,0 +1,50 @@
+// The one error catalogue. Codes are stable: scripts and HTTP clients depend on them.
+
+export const errorCodes = {
+  PAYLOAD_INVALID: "The payload breaks a rule.",
+  PAYLOAD_TOO_LARGE: "The payload is larger than the limit.",
+  IDEMPOTENCY_CONFLICT: "The idempotency key belongs to a different request.",
+  REFERENCE_TAKEN: "The reference is already used in this queue.",
+  QUEUE_FULL: "The queue is at its capacity.",
+  QUEUE_INACTIVE: "The queue does not accept jobs.",
+  QUEUE_NOT_FOUND: "There is no such queue.",
+  JOB_NOT_FOUND: "There is no such job.",
+  ILLEGAL_TRANSITION: "The job's state does not allow this.",
+  STALE_TOKEN: "The token was superseded: somebody else holds the job, or it has ended.",
+  LEASE_LOST: "The worker's lease is over.",
+  UNKNOWN_JOB_TYPE: "No handler is registered for this job type.",
+  UNKNOWN_PRIORITY: "There is no such priority.",
+  OPTION_INVALID: "An option has a value that is not allowed.",
+  REASON_REQUIRED: "This action needs a reason.",
+  RESULT_TOO_LARGE: "The handler's result is larger than the limit; store it and return a pointer.",
+  RESULT_INVALID: "The handler's result cannot be stored as JSON.",
+  JOB_FAILED: "The job ended without a result.",
+  MAX_RUNTIME_EXCEEDED: "The handler ran longer than its maxRuntimeMs.",
+  TIMEOUT: "The wait was longer than its limit.",
+  KEY_BUSY: "Another open transaction holds this idempotency key or reference.",
+  STOPPED: "This Millrace instance has been stopped.",
+  DATABASE_UNAVAILABLE: "PostgreSQL cannot be reached.",
+  DATABASE_UNSUPPORTED: "This PostgreSQL version is not supported.",
+  EMBEDDED_UNAVAILABLE: "The embedded PostgreSQL cannot be started.",
+  EMBEDDED_VERSION_CHANGED: "The data folder belongs to another major version of PostgreSQL.",
+  SCHEMA_OUTDATED: "The schema is older than this version of Millrace; run the migrations.",
+  SCHEMA_TOO_NEW: "The schema was made by a newer version of Millrace.",
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export class MillraceError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(
+    code: ErrorCode,
+    message?: string,
+    options: { cause?: unknown; details?: Record<string, unknown> } = {},
+  ) {
+    super(message ?? errorCodes[code], options.cause === undefined ? {} : { cause: options.cause });
+    this.name = "MillraceError";
+    this.code = code;
+    this.details = Object.freeze({ ...options.details });
+  }
+}
