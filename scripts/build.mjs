@@ -3,9 +3,13 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, rmSync } from "node:fs";
 
 rmSync("dist", { recursive: true, force: true });
-const tsc = spawnSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"], {
-  stdio: "inherit",
-});
+const tsc = spawnSync(
+  process.execPath,
+  ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"],
+  {
+    stdio: "inherit",
+  },
+);
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
 cpSync("src", "dist", {
   recursive: true,

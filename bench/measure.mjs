@@ -1,0 +1,115 @@
+// The ways to measure one system once. Each opens a stand of its own and answers with a sample.
+import { nowMs, sleep } from "./clock.mjs";
+import { Stand } from "./stand.mjs";
+
+const warmUpJobs = (count) => Math.min(5000, Math.ceil(count / 4));
+
+export function sampleOf(jobs, startedAt, endedAt, before, after) {
+  const per100k = (seconds) => (seconds / jobs) * 100_000;
+  const seconds = (endedAt - startedAt) / 1000;
+  return {
+    jobs,
+    seconds: Number(seconds.toFixed(3)),
+    jobs_per_second: jobs / seconds,
+    node_cpu_s_per_100k: per100k(after.node - before.node),
+    server_cpu_s_per_100k: before.server === null ? null : per100k(after.server - before.server),
+  };
+}
+
+export async function withStand(lab, system, config, roles, use) {
+  const stand = await Stand.open(lab, system, config, roles);
+  lab.stands.add(stand);
+  try {
+    return await use(stand);
+  } finally {
+    lab.stands.delete(stand);
+    await stand.close();
+  }
+}
+
+export const enqueueOnly = (lab, system, config, count) =>
+  withStand(lab, system, config, { workers: 0 }, async (stand) => {
+    await stand.produce({ count: warmUpJobs(count) });
+    await stand.calm({ analyze: config.analyze });
+    const before = await stand.cpu();
+    const startedAt = nowMs();
+    const endedAt = await stand.produce({ count });
+    return sampleOf(count, startedAt, endedAt, before, await stand.cpu());
+  });
+
+// A backlog is loaded in bulk, then a worker arrives. Timed from its first job to the last, settled.
+export const drain = (lab, system, config, count) =>
+  withStand(lab, system, config, { workers: 0 }, async (stand) => {
+    await stand.produce({ count, bulk: true });
+    await stand.calm();
+    const before = await stand.cpu();
+    await stand.addWorker();
+    const handledAt = await stand.handledBy(count);
+    const endedAt = Math.max(handledAt, (await stand.settled()) ?? 0);
+    return sampleOf(count, stand.counts[0].firstAt, endedAt, before, await stand.cpu());
+  });
+
+export const endToEnd = (lab, system, config, count, { workers = 1, bytes } = {}) =>
+  withStand(lab, system, config, { workers }, async (stand) => {
+    const warmUp = warmUpJobs(count);
+    await stand.produce({ count: warmUp, bytes });
+    await stand.handledBy(warmUp);
+    await stand.settled();
+    await stand.calm({ analyze: config.analyze });
+    const before = await stand.cpu();
+    const startedAt = nowMs();
+    const produced = stand.produce({ count, bytes });
+    const [handledAt] = await Promise.all([stand.handledBy(warmUp + count), produced]);
+    const endedAt = Math.max(handledAt, (await stand.settled()) ?? 0);
+    return sampleOf(count, startedAt, endedAt, before, await stand.cpu());
+  });
+
+// Producing (in bulk, so that the producer keeps ahead) and consuming while the backlog keeps its depth. The
+// stand may be used again afterwards.
+export async function steady(stand, count, { depth, warmUp, bytes, during = async () => {} }) {
+  const missing = depth - (stand.next - stand.handled);
+  if (missing > 0) await stand.produce({ count: missing, bytes, bulk: true });
+  await stand.calm();
+  const release = await during(stand);
+  await stand.addWorker();
+  const unwatch = stand.feedBack();
+  const producing = stand.produce({ depth: 2000, bytes, bulk: true });
+  const failed = producing.then(() => new Promise(() => {}));
+  await Promise.race([stand.handledBy(stand.handled + warmUp), failed]);
+  const before = await stand.cpu();
+  const first = stand.mark();
+  await Promise.race([stand.handledBy(first.handled + count), failed]);
+  const last = stand.mark();
+  const after = await stand.cpu();
+  await stand.producer.call("stopProducing");
+  await producing;
+  unwatch();
+  await stand.removeWorkers();
+  await release?.();
+  const sample = sampleOf(last.handled - first.handled, first.at, last.at, before, after);
+  return { ...sample, waiting_after: stand.next - stand.handled };
+}
+
+// One job at a time on an idle queue, from the call of enqueue to the start of the handler.
+export const pickup = (lab, system, config, samples, { local }) =>
+  withStand(lab, system, config, { local }, async (stand) => {
+    if (local) {
+      await stand.producer.call("pickupHere", { samples: 20 });
+      return { jobs: samples, pickups: await stand.producer.call("pickupHere", { samples }) };
+    }
+    const [worker] = stand.workers;
+    await pickups(stand, worker, 20);
+    return { jobs: samples, pickups: await pickups(stand, worker, samples) };
+  });
+
+async function pickups(stand, worker, samples) {
+  await worker.call("startPickups");
+  for (let n = 0; n < samples; n++) {
+    await sleep(8 + Math.random() * 12);
+    const pickedUp = new Promise((resolve) => {
+      stand.onPickup = resolve;
+    });
+    await Promise.all([stand.producer.call("enqueueOne", { n }), pickedUp]);
+  }
+  return worker.call("latencies");
+}

@@ -1,0 +1,103 @@
+// The claims we make about the numbers, each computed from one run.
+const of = (rows, scenario, system, config = () => true) =>
+  rows.filter((row) => row.scenario === scenario && row.system === system && config(row.config));
+
+const best = (rows, key = "jobs_per_second") => {
+  const values = rows.map((row) => row[key]).filter((value) => value !== null);
+  return values.length > 0 ? Math.max(...values) : null;
+};
+
+const lowest = (rows, key) => {
+  const values = rows.map((row) => row[key]).filter((value) => value !== null);
+  return values.length > 0 ? Math.min(...values) : null;
+};
+
+const peers = ["bullmq-redis", "bullmq-postgres", "graphile-worker", "pg-boss"];
+
+function claim(what, numerator, denominator, limit, atMost = false) {
+  if (numerator === null || denominator === null) return [];
+  const ratio = numerator / denominator;
+  return [{ what, ratio, limit, atMost, met: atMost ? ratio <= limit : ratio >= limit }];
+}
+
+function throughput(rows) {
+  const single = best(of(rows, "end_to_end_single", "millrace"));
+  const bulk = best(of(rows, "end_to_end_bulk", "millrace"));
+  const bestPeer = best(
+    rows.filter((row) => row.scenario === "end_to_end_bulk" && peers.includes(row.system)),
+  );
+  const beside = (peer, limit) =>
+    claim(
+      `end_to_end_single: rate beside ${peer}, its best`,
+      single,
+      best(of(rows, "end_to_end_single", peer)),
+      limit,
+    );
+  return [
+    ...beside("bullmq-redis", 4),
+    ...beside("bullmq-postgres", 20),
+    ...beside("graphile-worker", 20),
+    ...beside("pg-boss", 20),
+    ...claim(
+      "end_to_end_single: rate beside raw",
+      single,
+      best(of(rows, "end_to_end_single", "raw")),
+      0.6,
+    ),
+    ...claim("end_to_end_bulk: rate beside the best peer", bulk, bestPeer, 2),
+    ...claim(
+      "end_to_end_bulk: rate beside raw",
+      bulk,
+      best(of(rows, "end_to_end_bulk", "raw")),
+      0.6,
+    ),
+  ];
+}
+
+function pickup(rows) {
+  const p50 = (system, place) =>
+    lowest(
+      of(rows, "pickup_idle", system, (config) => config.startsWith(place)),
+      "pickup_p50_ms",
+    );
+  const beside = (place, limit) =>
+    claim(
+      `pickup_idle, ${place}: p50 beside bullmq-redis`,
+      p50("millrace", place),
+      p50("bullmq-redis", place),
+      limit,
+      true,
+    );
+  return [...beside("across connections", 1.3), ...beside("same process", 1)];
+}
+
+// By rate, and by server CPU per job (turned over, so that more is better in both).
+function pair(rows, what, [hardScenario, hard], [easyScenario, easy], limit) {
+  const [a] = of(rows, hardScenario, "millrace", hard);
+  const [b] = of(rows, easyScenario, "millrace", easy);
+  if (!a || !b) return [];
+  return [
+    ...claim(`${what}: rate`, a.jobs_per_second, b.jobs_per_second, limit),
+    ...claim(
+      `${what}: jobs per server CPU second`,
+      b.server_cpu_s_per_100k,
+      a.server_cpu_s_per_100k,
+      limit,
+    ),
+  ];
+}
+
+function pairs(rows) {
+  const any = () => true;
+  const starts = (text) => (config) => config.startsWith(text);
+  const within = (what, scenario, hard, easy, limit) =>
+    pair(rows, what, [scenario, starts(hard)], [scenario, starts(easy)], limit);
+  return [
+    ...pair(rows, "backlog_1m beside backlog_10k", ["backlog_1m", any], ["backlog_10k", any], 0.9),
+    ...within("after_2m_processed beside fresh", "after_2m_processed", "after", "fresh", 0.9),
+    ...within("old_snapshot_held beside free", "old_snapshot_held", "snapshot", "free", 0.5),
+    ...within("payload_1kb beside 100 bytes", "payload_1kb", "1 KB", "100", 0.6),
+  ];
+}
+
+export const ratiosOf = (rows) => [...throughput(rows), ...pickup(rows), ...pairs(rows)];

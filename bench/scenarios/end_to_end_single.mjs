@@ -1,0 +1,13 @@
+import { endToEnd } from "../measure.mjs";
+import { interleave } from "../rounds.mjs";
+import { entriesOf } from "./entries.mjs";
+
+export const names = ["end_to_end_single"];
+export const quick = true;
+
+export async function run(context) {
+  const entries = await entriesOf(context, "end_to_end_single", ["single"], (system, config) =>
+    endToEnd(context.lab, system, config, context.scaled(config.counts.end_to_end)),
+  );
+  return interleave(context, entries, context.rounds);
+}

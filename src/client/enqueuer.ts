@@ -1,0 +1,252 @@
+// Calls to enqueue that happen together are committed together, each with its own answer.
+//
+// Calls of one tick, and all that come while a flush is under way, go out in the next flush. Jobs with
+// names or delays flush on a lane of their own, so that somebody's blocked key delays nobody else.
+
+import { MillraceError } from "../domain/errors.ts";
+import type { ClaimedJob } from "../domain/job.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type {
+  Enqueued,
+  Flushed,
+  ImmediateClaim,
+  NewJob,
+  Notice,
+  NoticeTexts,
+  ProducerSession,
+} from "../store/store.ts";
+
+export interface Call {
+  readonly jobs: readonly NewJob[];
+  readonly resolve: (answers: Enqueued[]) => void;
+  readonly reject: (error: unknown) => void;
+  readonly giveUpAt: number;
+}
+
+/** A local worker that may take fresh jobs straight from the flush. */
+export interface LocalWorker {
+  offer(jobs: readonly NewJob[]): ImmediateClaim | null;
+  take(
+    claim: ImmediateClaim,
+    jobs: readonly (ClaimedJob & { weight: number })[],
+    lastSeq: number | null,
+  ): void;
+}
+
+export interface EnqueuerOptions {
+  readonly session: ProducerSession;
+  readonly keyWaitMs: number;
+  /** Calls of several jobs are flushed apart from others. */
+  readonly bulkAlone: boolean;
+  readonly clock: Clock;
+  readonly notices: NoticeTexts;
+  /** Throws when a queue is full; asked once per flush for the calls in it. */
+  readonly admit: (calls: readonly Call[]) => Promise<Map<Call, MillraceError>>;
+  readonly localWorkers: () => Iterable<LocalWorker>;
+  readonly hear: (notice: Notice) => void;
+}
+
+const mostPerFlush = 1_000;
+const noticeEveryMs = 5;
+const slowFlushMs = 80;
+
+export class Enqueuer {
+  readonly #options: EnqueuerOptions;
+  #calls: Call[] = [];
+  #flushing: Promise<void> | null = null;
+  #noticeAt = 0;
+  #owedNotices = new Set<number>();
+  #noticeTimer: NodeJS.Timeout | null = null;
+
+  constructor(options: EnqueuerOptions) {
+    this.#options = options;
+  }
+
+  enqueue(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    return new Promise((resolve, reject) => {
+      const giveUpAt = this.#options.clock.monotonic() + this.#options.keyWaitMs;
+      this.#calls.push({ jobs, resolve, reject, giveUpAt });
+      this.#flushing ??= this.#flushAll();
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#flushing;
+    if (this.#noticeTimer !== null) {
+      clearTimeout(this.#noticeTimer);
+      await this.#sendOwed();
+    }
+    await this.#options.session.close();
+  }
+
+  async #flushAll(): Promise<void> {
+    await new Promise(setImmediate);
+    while (this.#calls.length > 0) await this.#flushSafely(this.#nextCalls());
+    this.#flushing = null;
+  }
+
+  #nextCalls(): Call[] {
+    let jobs = 0;
+    let count = 0;
+    for (const call of this.#calls) {
+      jobs += call.jobs.length;
+      // A call of several named jobs is all or nothing, so it goes alone.
+      const alone = this.#options.bulkAlone && call.jobs.length > 1;
+      if (count > 0 && (alone || jobs > mostPerFlush)) break;
+      count++;
+      if (alone) break;
+    }
+    return this.#calls.splice(0, count);
+  }
+
+  async #flushSafely(calls: Call[]): Promise<void> {
+    try {
+      const refused = await this.#options.admit(calls);
+      for (const [call, error] of refused) call.reject(error);
+      const admitted = refused.size === 0 ? calls : calls.filter((call) => !refused.has(call));
+      if (admitted.length > 0) await this.#flush(admitted);
+    } catch (error) {
+      if (error instanceof MillraceError && error.code === "KEY_BUSY")
+        await this.#flushBlocked(calls, error);
+      else for (const call of calls) call.reject(error);
+    }
+  }
+
+  /** One of these waits for a key that somebody's open transaction holds: find it, let the others pass. */
+  async #flushBlocked(calls: readonly Call[], error: unknown): Promise<void> {
+    const [only] = calls;
+    if (calls.length === 1 && only !== undefined) {
+      if (this.#options.clock.monotonic() < only.giveUpAt) {
+        this.#calls.push(only);
+        if (this.#calls.length === 1) await this.#options.clock.sleep(100);
+      } else only.reject(new MillraceError("KEY_BUSY", undefined, { cause: error }));
+      return;
+    }
+    const half = calls.length >> 1;
+    await this.#flushSafely(calls.slice(0, half));
+    await this.#flushSafely(calls.slice(half));
+  }
+
+  async #flush(calls: readonly Call[]): Promise<void> {
+    const { session, clock } = this.#options;
+    const jobs = calls.length === 1 ? (calls[0]?.jobs ?? []) : calls.flatMap((call) => call.jobs);
+    const offer = this.#offer(jobs);
+    const started = clock.monotonic();
+    let flushed: Flushed | null = null;
+    try {
+      flushed = await session.flush(jobs, {
+        notice: this.#notice(jobs, started),
+        claim: offer?.claim,
+        atomic: calls.length === 1 && jobs.length > 1,
+      });
+    } finally {
+      if (offer !== null)
+        offer.worker.take(
+          offer.claim,
+          claimedJobs(jobs, offer.claim, flushed),
+          flushed?.lastSeq ?? null,
+        );
+    }
+    answer(calls, flushed);
+    this.#tell(
+      jobs,
+      flushed.claimedAt === null ? 0 : (offer?.claim.count ?? 0),
+      clock.monotonic() - started,
+    );
+  }
+
+  #offer(jobs: readonly NewJob[]): { worker: LocalWorker; claim: ImmediateClaim } | null {
+    for (const worker of this.#options.localWorkers()) {
+      const claim = worker.offer(jobs);
+      if (claim !== null) return { worker, claim };
+    }
+    return null;
+  }
+
+  /** At most one notice in a while rides with a commit; the rest are sent together soon after. */
+  #notice(jobs: readonly NewJob[], now: number): string | null {
+    const ready = readyQueues(jobs);
+    if (ready.size === 0) return this.#options.notices.due(shortestDelay(jobs));
+    if (now - this.#noticeAt < noticeEveryMs) {
+      for (const id of ready) this.#owedNotices.add(id);
+      this.#noticeTimer ??= setTimeout(() => void this.#sendOwed(), noticeEveryMs);
+      return null;
+    }
+    this.#noticeAt = now;
+    return this.#options.notices.ready(ready);
+  }
+
+  async #sendOwed(): Promise<void> {
+    this.#noticeTimer = null;
+    const ids = [...this.#owedNotices];
+    this.#owedNotices.clear();
+    // A lost wake-up costs latency only.
+    if (ids.length > 0)
+      await this.#options.session.notify(this.#options.notices.ready(ids)).catch(() => {});
+  }
+
+  #tell(jobs: readonly NewJob[], claimed: number, tookMs: number): void {
+    const { hear, notices, session } = this.#options;
+    const ready = readyQueues(jobs);
+    const late = tookMs > slowFlushMs;
+    if (ready.size > 0 && claimed < jobs.length)
+      hear({ kind: "ready", queueIds: [...ready], late });
+    if (late && ready.size > 0) void session.notify(notices.late(ready)).catch(() => {});
+    const delayMs = shortestDelay(jobs);
+    if (delayMs === Number.POSITIVE_INFINITY) return;
+    hear({ kind: "due", delayMs });
+    if (ready.size > 0) void session.notify(notices.due(delayMs)).catch(() => {});
+  }
+}
+
+function answer(calls: readonly Call[], flushed: Flushed): void {
+  let from = 0;
+  for (const call of calls) {
+    const answers = flushed.answers.slice(from, from + call.jobs.length);
+    from += call.jobs.length;
+    const refused = answers.find((one) => one instanceof Error);
+    if (refused === undefined) call.resolve(answers as Enqueued[]);
+    else call.reject(refused);
+  }
+}
+
+function readyQueues(jobs: readonly NewJob[]): Set<number> {
+  const ids = new Set<number>();
+  for (const job of jobs) if (job.delayMs === undefined) ids.add(job.queueId);
+  return ids;
+}
+
+function shortestDelay(jobs: readonly NewJob[]): number {
+  let shortest = Number.POSITIVE_INFINITY;
+  for (const job of jobs) if (job.delayMs !== undefined) shortest = Math.min(shortest, job.delayMs);
+  return shortest;
+}
+
+function claimedJobs(
+  jobs: readonly NewJob[],
+  claim: ImmediateClaim,
+  flushed: Flushed | null,
+): (ClaimedJob & { weight: number })[] {
+  const startedAt = flushed?.claimedAt;
+  if (startedAt === undefined || startedAt === null) return [];
+  return jobs.slice(0, claim.count).map((job) => ({
+    id: job.id,
+    token: { claimId: claim.claimId, claimNo: 1 },
+    type: job.type,
+    queueId: job.queueId,
+    tenant: job.tenant,
+    attempt: 1,
+    maxAttempts: job.maxAttempts,
+    crashCount: 0,
+    maxRuntimeMs: job.maxRuntimeMs ?? null,
+    payload: JSON.parse(job.payload),
+    correlationId: job.correlationId ?? job.id,
+    idempotencyKey: job.key ?? job.id,
+    reference: job.reference ?? null,
+    meta: job.meta ?? {},
+    timeline: [],
+    createdAt: startedAt,
+    startedAt,
+    weight: job.weight,
+  }));
+}

@@ -1,0 +1,177 @@
+// From a definition, a payload and options to a job that may be stored: all rules are checked here.
+
+import { createHash } from "node:crypto";
+import type { Config } from "../config.ts";
+import { MillraceError } from "../domain/errors.ts";
+import type { JobMeta } from "../domain/job.ts";
+import { checkPayload, payloadError } from "../domain/payload-rules.ts";
+import { defaultPayloadVersion, versionOf } from "../domain/payload-version.ts";
+import { weightOf } from "../domain/priority.ts";
+import type { Events } from "../runtime/events.ts";
+import { uuidv7 } from "../runtime/uuid.ts";
+import type { NewJob, Queue, Transaction } from "../store/store.ts";
+import { checkName, checkNumber, type JobDefinition } from "../worker/job-definition.ts";
+import { describeIssues, pathOf } from "../worker/validate.ts";
+
+export interface EnqueueOptions {
+  readonly tenant?: string;
+  /** Idempotency key: the same request again gives the same job, a different one is refused. */
+  readonly key?: string;
+  readonly reference?: string;
+  readonly correlationId?: string;
+  readonly priority?: string;
+  readonly delayMs?: number;
+  readonly expiresInMs?: number;
+  readonly maxAttempts?: number;
+  /** Anything with query(text, values) in a transaction of yours: the job is there if you commit. */
+  readonly tx?: Transaction;
+}
+
+type Definition = JobDefinition<unknown, unknown, unknown>;
+
+const longest = 100 * 365 * 86_400_000;
+
+/** The payload as the schema sees it must be valid; what is stored is what was given. */
+export function validateSchema(definition: Definition, payload: unknown): void | Promise<void> {
+  if (definition.schema === undefined) return;
+  const result = definition.schema["~standard"].validate(payload);
+  return result instanceof Promise ? result.then(refuseIssues) : refuseIssues(result);
+}
+
+function refuseIssues(result: {
+  issues?: readonly Parameters<typeof pathOf>[0][] | undefined;
+}): void {
+  if (result.issues === undefined) return;
+  throw new MillraceError(
+    "PAYLOAD_INVALID",
+    `The payload is not valid: ${describeIssues(result.issues)}`,
+    {
+      details: {
+        problems: result.issues.map((issue) => ({
+          code: "schema",
+          path: pathOf(issue),
+          message: issue.message,
+        })),
+      },
+    },
+  );
+}
+
+export function newJob(
+  definition: Definition,
+  payload: unknown,
+  options: EnqueueOptions,
+  queue: Queue,
+  config: Config,
+  events: Events,
+): NewJob {
+  const given = payload === undefined ? null : payload;
+  const json = toJson(given);
+  const category = definition.category ?? config.categories.categoryOf(definition.type)?.name;
+  const check = checkPayload(given, json, {
+    category,
+    additionalRequired: definition.additionalRequired,
+    categories: config.categories,
+    limits: config.payloadLimits,
+  });
+  if (!check.ok || json === undefined) throw payloadError(check.errors);
+  if (check.warnings.length > 0) {
+    events.emit("job.payload_large", {
+      type: definition.type,
+      sizeBytes: check.sizeBytes,
+      problems: check.warnings,
+    });
+  }
+  const named = category === undefined ? options : fromEnvelope(given, options);
+  const tenant = named.tenant === undefined ? "default" : checkName("tenant", named.tenant);
+  if (!queue.isActive)
+    throw new MillraceError("QUEUE_INACTIVE", `Queue "${queue.name}" does not accept jobs.`);
+  const { key, reference } = named;
+  return {
+    id: uuidv7(),
+    type: definition.type,
+    queueId: queue.id,
+    tenant,
+    weight: weightOf(options.priority ?? definition.priority, config.priorities),
+    maxAttempts:
+      checkNumber("maxAttempts", options.maxAttempts, 1, 1000) ??
+      definition.maxAttempts ??
+      queue.maxAttempts ??
+      config.maxAttempts,
+    payload: json,
+    delayMs: positive(checkNumber("delayMs", options.delayMs, 0, longest)),
+    expiresInMs:
+      checkNumber("expiresInMs", options.expiresInMs, 1, longest) ?? definition.expiresInMs,
+    maxRuntimeMs: definition.maxRuntimeMs,
+    correlationId: optionalName("correlationId", named.correlationId),
+    key: optionalName("key", key),
+    requestHash: key === undefined ? undefined : requestHash(definition, tenant, given),
+    reference: optionalName("reference", reference),
+    uniqueReference: queue.enforceUniqueReference && reference !== undefined,
+    meta: metaOf(definition, given, category, options),
+  };
+}
+
+const positive = (value: number | undefined) => (value === 0 ? undefined : value);
+
+const optionalName = (what: string, value: string | undefined) =>
+  value === undefined ? undefined : checkName(what, value);
+
+function toJson(payload: unknown): string | undefined {
+  try {
+    return JSON.stringify(payload);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A governed job says itself whose it is; options may repeat that, not contradict it. */
+function fromEnvelope(payload: unknown, options: EnqueueOptions): EnqueueOptions {
+  const { tenant_id, correlation_id, idempotency_key } = payload as Record<string, string>;
+  const named = { tenant: tenant_id, correlationId: correlation_id, key: idempotency_key };
+  for (const [name, value] of Object.entries(named)) {
+    const other = options[name as keyof typeof named];
+    if (other !== undefined && other !== value) {
+      throw new MillraceError(
+        "PAYLOAD_INVALID",
+        `The option ${name} contradicts the payload's envelope.`,
+      );
+    }
+  }
+  return {
+    ...options,
+    ...Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined)),
+  };
+}
+
+function metaOf(
+  definition: Definition,
+  payload: unknown,
+  category: string | undefined,
+  options: EnqueueOptions,
+): JobMeta | undefined {
+  const priority = options.priority ?? definition.priority;
+  const version = definition.payloadVersion ?? versionOf(payload);
+  const meta = {
+    ...(priority === undefined ? {} : { priority }),
+    ...(category === undefined ? {} : { category }),
+    ...(version === defaultPayloadVersion || typeof version !== "string"
+      ? {}
+      : { payloadVersion: version }),
+  };
+  return Object.keys(meta).length === 0 ? undefined : meta;
+}
+
+function requestHash(definition: Definition, tenant: string, payload: unknown): string {
+  const request = canonical([definition.type, definition.queue, tenant, payload]);
+  return createHash("sha256").update(request).digest("hex");
+}
+
+/** JSON with sorted keys: the same request is the same text. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, inner) =>
+    typeof inner === "object" && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}

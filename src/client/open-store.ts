@@ -1,0 +1,86 @@
+// From configuration to an open store: embedded server if there is no other, migrations, partitions.
+
+import pg from "pg";
+import type { Config } from "../config.ts";
+import { MillraceError } from "../domain/errors.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import { startEmbedded } from "../store/postgres/embedded.ts";
+import { isConnectionError } from "../store/postgres/failures.ts";
+import { migrate } from "../store/postgres/migrator.ts";
+import { PostgresStore } from "../store/postgres/postgres-store.ts";
+import type { Store } from "../store/store.ts";
+
+export interface OpenedStore {
+  readonly store: Store;
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+interface Context {
+  readonly events: Events;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+export async function openStore(config: Config, context: Context): Promise<OpenedStore> {
+  const embedded =
+    config.databaseUrl === undefined ? await startEmbedded({ dataDir: config.dataDir }) : null;
+  const url = config.databaseUrl ?? embedded?.url ?? "";
+  try {
+    const serverVersion = await prepare(url, config, context.events);
+    const store = new PostgresStore({
+      ...context,
+      url,
+      schema: config.schema,
+      poolSize: config.poolSize,
+      queryTimeoutMs: config.queryTimeoutMs,
+      enqueuePatienceMs: config.enqueueTimeoutMs,
+      keyLockTimeoutMs: 50,
+      serverVersion,
+    });
+    await store.attachHistory();
+    context.events.emit("millrace.started", {
+      schema: config.schema,
+      embedded: embedded !== null,
+      serverVersion,
+    });
+    const close = async () => {
+      await store.close();
+      await embedded?.stop();
+    };
+    return { store, url, close };
+  } catch (error) {
+    await embedded?.stop();
+    throw error;
+  }
+}
+
+async function prepare(url: string, config: Config, events: Events): Promise<string> {
+  try {
+    await migrate({
+      url,
+      schema: config.schema,
+      apply: config.migrate,
+      onApplied: ({ version, name }) => events.emit("migration.applied", { version, name }),
+    });
+    return await serverVersionOf(url);
+  } catch (cause) {
+    if (!isConnectionError(cause)) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new MillraceError("DATABASE_UNAVAILABLE", `PostgreSQL cannot be reached: ${why}`, {
+      cause,
+    });
+  }
+}
+
+async function serverVersionOf(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url, application_name: "millrace" });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ server_version: string }>("show server_version");
+    return rows[0]?.server_version ?? "?";
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,57 @@
+import type { Clock } from "../runtime/clock.ts";
+import type { Queue, Store } from "../store/store.ts";
+
+const freshMs = 5_000;
+
+/** Queues by name, made on first use. Settings may be a few seconds old; the store's guards are not. */
+export class QueueCache {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #queues = new Map<string, { queue: Queue; readAt: number }>();
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** At once when known; an old entry is served and read again behind the caller's back. */
+  known(name: string): Queue | undefined {
+    const entry = this.#queues.get(name);
+    if (entry === undefined) return undefined;
+    if (this.#clock.monotonic() - entry.readAt > freshMs) {
+      entry.readAt = this.#clock.monotonic();
+      void this.ensure([name]).catch(() => {});
+    }
+    return entry.queue;
+  }
+
+  async ensure(names: readonly string[]): Promise<Queue[]> {
+    const queues = await this.#store.ensureQueues("", names);
+    for (const queue of queues) this.put(queue);
+    return queues;
+  }
+
+  async get(name: string): Promise<Queue> {
+    return this.known(name) ?? (await this.#first(name));
+  }
+
+  put(queue: Queue): void {
+    this.#queues.set(queue.name, { queue, readAt: this.#clock.monotonic() });
+  }
+
+  /** Somebody changed a queue: read again on next use. */
+  invalidate(): void {
+    for (const entry of this.#queues.values()) entry.readAt = Number.NEGATIVE_INFINITY;
+  }
+
+  byId(id: number): Queue | undefined {
+    for (const { queue } of this.#queues.values()) if (queue.id === id) return queue;
+    return undefined;
+  }
+
+  async #first(name: string): Promise<Queue> {
+    const [queue] = await this.ensure([name]);
+    if (queue === undefined) throw new Error(`queue "${name}" could not be made`);
+    return queue;
+  }
+}

@@ -1,0 +1,77 @@
+// What every worker process does for the queue's health until a manager does it: promote, reclaim, tidy.
+
+import { randomUUID } from "node:crypto";
+import type { Config } from "../config.ts";
+import { createJanitor } from "../manager/janitor.ts";
+import { createReclaimer } from "../manager/reclaimer.ts";
+import { createScheduler } from "../manager/scheduler.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import type { Loop, LoopReport } from "../runtime/loop.ts";
+import type { Service } from "../runtime/service.ts";
+import type { Notice, Store, UpkeepSession } from "../store/store.ts";
+
+export interface UpkeepOptions {
+  readonly store: Store;
+  readonly config: Config;
+  readonly hear: (notice: Notice) => void;
+  readonly settled: () => number;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly events: Events;
+}
+
+export class Upkeep implements Service {
+  readonly name = "upkeep";
+  readonly #sessions: UpkeepSession[];
+  readonly #scheduler: Loop;
+  readonly #loops: readonly Loop[];
+
+  constructor(options: UpkeepOptions) {
+    const { store, config, hear, clock, random, events, settled } = options;
+    const session = store.upkeep();
+    // Vacuuming takes its time; promoting and reclaiming must not wait for it.
+    const slow = store.upkeep();
+    this.#sessions = [session, slow];
+    const process = randomUUID();
+    const shared = { clock, random, events };
+    this.#scheduler = createScheduler({
+      ...shared,
+      session,
+      floorMs: config.pollMs,
+      batch: 100,
+      onReady: (queueIds) => hear({ kind: "ready", queueIds, late: false }),
+    });
+    const reclaimer = createReclaimer({
+      ...shared,
+      session,
+      process,
+      intervalMs: config.reclaimMs,
+      leaseMs: config.leaseMs,
+      onReclaimed: () => {
+        this.#scheduler.wake();
+        hear({ kind: "ready", queueIds: [], late: true });
+      },
+    });
+    const janitor = createJanitor({ ...shared, store, session: slow, process, settled });
+    this.#loops = [this.#scheduler, reclaimer, janitor];
+  }
+
+  get reports(): LoopReport[] {
+    return this.#loops.map((loop) => loop.report);
+  }
+
+  /** A job falls due in so many milliseconds: perhaps sooner than the scheduler meant to look. */
+  due(): void {
+    this.#scheduler.wake();
+  }
+
+  async start(): Promise<void> {
+    for (const loop of this.#loops) await loop.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#loops.map((loop) => loop.stop()));
+    await Promise.all(this.#sessions.map((session) => session.close()));
+  }
+}

@@ -1,0 +1,120 @@
+// Environment and options become one frozen Config. Nothing else reads process.env.
+
+import { type Categories, type CategoryOptions, createCategories } from "./domain/categories.ts";
+import { MillraceError } from "./domain/errors.ts";
+import type { PayloadLimits } from "./domain/payload-rules.ts";
+import { checkPriorities, defaultPriorities, type Priorities } from "./domain/priority.ts";
+
+export interface Options {
+  /** A PostgreSQL 14 or newer. Without it (and without DATABASE_URL) an embedded one starts. */
+  readonly databaseUrl?: string;
+  /** Where the embedded PostgreSQL keeps its data. */
+  readonly dataDir?: string;
+  readonly schema?: string;
+  /** false: expect the schema to be there instead of bringing it up to date. */
+  readonly migrate?: boolean;
+  readonly poolSize?: number;
+  readonly logLevel?: string;
+  readonly priorities?: Priorities;
+  readonly categories?: readonly CategoryOptions[];
+  readonly payloadLimits?: Partial<PayloadLimits>;
+  readonly resultLimitBytes?: number;
+  readonly maxAttempts?: number;
+  readonly leaseMs?: number;
+  readonly renewMs?: number;
+  readonly reclaimMs?: number;
+  readonly pollMs?: number;
+  readonly drainMs?: number;
+  readonly queryTimeoutMs?: number;
+  readonly enqueueTimeoutMs?: number;
+  readonly keyWaitMs?: number;
+}
+
+export interface Config {
+  readonly databaseUrl: string | undefined;
+  readonly dataDir: string;
+  readonly schema: string;
+  readonly migrate: boolean;
+  readonly poolSize: number;
+  readonly logLevel: string;
+  readonly priorities: Priorities;
+  readonly categories: Categories;
+  readonly payloadLimits: Partial<PayloadLimits>;
+  readonly resultLimitBytes: number;
+  readonly maxAttempts: number;
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  readonly reclaimMs: number;
+  readonly pollMs: number;
+  readonly drainMs: number;
+  readonly queryTimeoutMs: number;
+  readonly enqueueTimeoutMs: number;
+  readonly keyWaitMs: number;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
+
+export function loadConfig(options: Options = {}, env: Environment = process.env): Config {
+  const leaseMs = whole("leaseMs", options.leaseMs ?? 15_000, 100);
+  const config: Config = {
+    databaseUrl: databaseUrl(options.databaseUrl ?? blankToNone(env.DATABASE_URL)),
+    dataDir: options.dataDir ?? blankToNone(env.MILLRACE_DATA_DIR) ?? "./.millrace",
+    schema: schemaName(options.schema ?? "millrace"),
+    migrate: options.migrate ?? true,
+    poolSize: whole("poolSize", options.poolSize ?? 5, 1),
+    logLevel: oneOf(
+      "LOG_LEVEL",
+      options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info",
+      logLevels,
+    ),
+    priorities: checkPriorities(options.priorities ?? defaultPriorities),
+    categories: createCategories(options.categories),
+    payloadLimits: Object.freeze({ ...options.payloadLimits }),
+    resultLimitBytes: whole("resultLimitBytes", options.resultLimitBytes ?? 64 * 1024, 1),
+    maxAttempts: whole("maxAttempts", options.maxAttempts ?? 5, 1, 1000),
+    leaseMs,
+    renewMs: whole("renewMs", options.renewMs ?? Math.round(leaseMs / 3), 10, leaseMs),
+    reclaimMs: whole("reclaimMs", options.reclaimMs ?? 4_000, 10),
+    pollMs: whole("pollMs", options.pollMs ?? 5_000, 10),
+    drainMs: whole("drainMs", options.drainMs ?? 30_000, 0),
+    queryTimeoutMs: whole("queryTimeoutMs", options.queryTimeoutMs ?? 10_000, 100),
+    enqueueTimeoutMs: whole("enqueueTimeoutMs", options.enqueueTimeoutMs ?? 30_000, 100),
+    keyWaitMs: whole("keyWaitMs", options.keyWaitMs ?? 5_000, 0),
+  };
+  return Object.freeze(config);
+}
+
+const blankToNone = (value: string | undefined) => (value?.trim() ? value.trim() : undefined);
+
+function whole(name: string, value: number, min: number, max = 2_147_483_647): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new MillraceError(
+    "OPTION_INVALID",
+    `${name} must be a whole number from ${min} to ${max}.`,
+  );
+}
+
+function oneOf(name: string, value: string, allowed: readonly string[]): string {
+  if (allowed.includes(value)) return value;
+  throw new MillraceError("OPTION_INVALID", `${name} must be one of ${allowed.join(", ")}.`);
+}
+
+/** The name is part of SQL text, so it is kept plain. */
+function schemaName(value: string): string {
+  if (/^[a-z_][a-z0-9_]{0,39}$/.test(value)) return value;
+  throw new MillraceError(
+    "OPTION_INVALID",
+    "schema must start with a small letter or underscore and have at most 40 of a-z, 0-9 and _.",
+  );
+}
+
+function databaseUrl(value: string | undefined): string | undefined {
+  if (value === undefined || /^postgres(ql)?:\/\//.test(value)) return value;
+  // The value is not echoed: it may hold a password.
+  throw new MillraceError(
+    "OPTION_INVALID",
+    "DATABASE_URL must begin with postgres:// or postgresql://.",
+  );
+}

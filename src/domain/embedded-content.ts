@@ -1,0 +1,85 @@
+// Tells content that belongs into a store of its own (mail bodies, documents, files), by the name
+// of its key or by the shape of the text. A job carries the reference to it.
+
+const mailBodies =
+  "email_body mail_body body_html html_body body_text text_body body_plain plain_body raw_email " +
+  "raw_mail raw_message message_body mime_message mime_body email_content mail_content email_html email_text";
+
+const documentTexts =
+  "document_text document_content document_body document_html doc_text ocr_text extracted_text " +
+  "full_text page_text pdf_text pdf_content file_content file_contents file_text file_body " +
+  "attachment_content attachment_text attachment_body html_content transcript_text";
+
+const blobs =
+  "file_data file_bytes file_base64 attachment_data attachment_bytes image_data image_bytes " +
+  "image_base64 pdf_data pdf_bytes document_data document_bytes document_base64 content_bytes " +
+  "audio_data video_data blob_data attachment_base64 pdf_base64 content_base64 audio_base64";
+
+const keyPhrases = new Map<string, string>([
+  ...mailBodies.split(" ").map((name) => [name, "mail_body"] as const),
+  ...documentTexts.split(" ").map((name) => [name, "document_text"] as const),
+  ...blobs.split(" ").map((name) => [name, "file_content"] as const),
+]);
+
+export function embeddedKeyKind(words: readonly string[]): string | undefined {
+  const last = words.at(-1);
+  if (last === "html" || last === "eml") return "mail_body";
+  return keyPhrases.get(words.slice(-2).join("_"));
+}
+
+const shortestEmbedded = 24;
+const shortestBlob = 512;
+const shortestHexBlob = 1_024;
+const shortestProse = 4_096;
+const sampleLength = 1_024;
+
+export function embeddedValueKind(value: string): string | undefined {
+  if (value.length < shortestEmbedded) return undefined;
+  const first = value.charCodeAt(0);
+  if ((first === 100 || first === 68) && dataUri.test(value)) return "data_uri";
+  if (startsLikeHeader.test(value) && isMailMessage(value)) return "mail_message";
+  if (value.includes("<") && htmlDocument.test(value)) return "html_document";
+  if (value.length < shortestBlob) return undefined;
+  return longValueKind(value);
+}
+
+const dataUri = /^data:[\w.+/-]{0,100}(?:;[\w=.-]{1,60}){0,4};base64,/i;
+const startsLikeHeader = /^[A-Za-z][A-Za-z-]{1,40}: /;
+const htmlDocument = /<(?:!doctype html|html[\s>]|body[\s>]|head>)/i;
+const mailHeader =
+  /^(from|to|cc|subject|date|received|return-path|reply-to|mime-version|message-id|content-type|delivered-to|dkim-signature): ?\S/gim;
+
+// Three different mail headers at the top make a message; a note that opens with "To: " does not.
+function isMailMessage(value: string): boolean {
+  const names = new Set<string>();
+  for (const match of value.slice(0, 4_096).matchAll(mailHeader)) {
+    names.add((match[1] ?? "").toLowerCase());
+    if (names.size === 3) return true;
+  }
+  return false;
+}
+
+const base64Alphabet = /^[A-Za-z0-9+/_\-\r\n]+={0,2}\s*$/;
+const hexAlphabet = /^[0-9A-Fa-f\r\n]+$/;
+
+function longValueKind(value: string): string | undefined {
+  if (base64Alphabet.test(value)) {
+    if (hexAlphabet.test(value)) {
+      return value.length >= shortestHexBlob && varies(value, 12) ? "hex_blob" : undefined;
+    }
+    return varies(value, 32) && /[a-z]/.test(value) && /[A-Z]/.test(value) && /\d/.test(value)
+      ? "base64_blob"
+      : undefined;
+  }
+  return value.length > shortestProse && readsLikeProse(value) ? "long_text" : undefined;
+}
+
+// A repeated character or a padded number is long, but it is no content.
+function varies(value: string, atLeast: number): boolean {
+  return new Set(value.slice(0, sampleLength)).size >= atLeast;
+}
+
+function readsLikeProse(value: string): boolean {
+  const blanks = value.slice(0, sampleLength).match(/\s/g)?.length ?? 0;
+  return blanks >= sampleLength / 20;
+}

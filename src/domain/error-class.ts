@@ -1,0 +1,95 @@
+// Every failure has one class, and the class alone decides whether and when the job runs again.
+
+export const errorClasses = ["transient", "retryable", "rate_limited", "non_retryable"] as const;
+export type ErrorClass = (typeof errorClasses)[number];
+
+/** A failure as it is stored: bounded, and groupable by its fingerprint. */
+export interface JobError {
+  readonly class: ErrorClass;
+  readonly fingerprint: string;
+  readonly message: string;
+  readonly stack?: string;
+}
+
+export interface Failure {
+  readonly class: ErrorClass;
+  /** The platform's own wish, for instance a Retry-After header. */
+  readonly retryAfterMs?: number;
+}
+
+/** Throw one of these from a handler to say what kind of failure it was. */
+export class JobFailure extends Error {
+  readonly class: ErrorClass;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(
+    errorClass: ErrorClass,
+    message: string,
+    options: { cause?: unknown; retryAfterMs?: number } = {},
+  ) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.name = "JobFailure";
+    this.class = errorClass;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+export class NonRetryableError extends JobFailure {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("non_retryable", message, options);
+    this.name = "NonRetryableError";
+  }
+}
+
+export class RetryableError extends JobFailure {
+  constructor(message: string, options: { cause?: unknown; retryAfterMs?: number } = {}) {
+    super("retryable", message, options);
+    this.name = "RetryableError";
+  }
+}
+
+export class RateLimitedError extends JobFailure {
+  constructor(message: string, options: { cause?: unknown; retryAfterMs?: number } = {}) {
+    super("rate_limited", message, options);
+    this.name = "RateLimitedError";
+  }
+}
+
+/** Throw this to wait without spending an attempt. */
+export class Snooze extends Error {
+  readonly delayMs: number;
+
+  constructor(delayMs: number, reason = "snoozed") {
+    super(reason);
+    this.name = "Snooze";
+    this.delayMs = delayMs;
+  }
+}
+
+export type Classifier = (error: unknown) => Failure | ErrorClass | undefined;
+
+export function classify(error: unknown, classifier?: Classifier): Failure {
+  const own = classifier?.(error);
+  if (own !== undefined) return typeof own === "string" ? { class: own } : own;
+  if (error instanceof JobFailure) {
+    return error.retryAfterMs === undefined
+      ? { class: error.class }
+      : { class: error.class, retryAfterMs: error.retryAfterMs };
+  }
+  return { class: isNetworkError(error) ? "transient" : "retryable" };
+}
+
+const networkCodes = new Set([
+  "ECONNRESET",
+  "ECONNREFUSED",
+  "ETIMEDOUT",
+  "EPIPE",
+  "EAI_AGAIN",
+  "ENETUNREACH",
+  "EHOSTUNREACH",
+]);
+
+function isNetworkError(error: unknown): boolean {
+  if (typeof error !== "object" || error === null || !("code" in error)) return false;
+  return typeof error.code === "string" && networkCodes.has(error.code);
+}

@@ -1,0 +1,63 @@
+import type { JobError } from "./error-class.ts";
+import type { JobState } from "./job-state.ts";
+import type { Timeline } from "./timeline.ts";
+import type { Token } from "./token.ts";
+
+/** What is rare about a job, kept in one column so that the hot row stays small. */
+export interface JobMeta {
+  readonly priority?: string;
+  readonly category?: string;
+  readonly payloadVersion?: string;
+  readonly reprocessOf?: string;
+  readonly source?: string;
+}
+
+/** A job as everybody but its holder sees it. */
+export interface Job {
+  readonly id: string;
+  readonly type: string;
+  readonly queue: string;
+  readonly tenant: string;
+  readonly state: JobState;
+  readonly weight: number;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly crashCount: number;
+  readonly payload: unknown;
+  readonly result: unknown;
+  readonly error: JobError | null;
+  readonly correlationId: string;
+  readonly idempotencyKey: string;
+  readonly reference: string | null;
+  readonly meta: JobMeta;
+  readonly timeline: Timeline;
+  readonly cancelRequested: boolean;
+  readonly createdAt: Date;
+  readonly dueAt: Date | null;
+  readonly startedAt: Date | null;
+  readonly finishedAt: Date | null;
+  readonly expiresAt: Date | null;
+  readonly reprocessedAs: string | null;
+  readonly closedReason: string | null;
+}
+
+/** A job in its holder's hands. */
+export interface ClaimedJob {
+  readonly id: string;
+  readonly token: Token;
+  readonly type: string;
+  readonly queueId: number;
+  readonly tenant: string;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly crashCount: number;
+  readonly maxRuntimeMs: number | null;
+  readonly payload: unknown;
+  readonly correlationId: string;
+  readonly idempotencyKey: string;
+  readonly reference: string | null;
+  readonly meta: JobMeta;
+  readonly timeline: Timeline;
+  readonly createdAt: Date;
+  readonly startedAt: Date;
+}

@@ -1,0 +1,64 @@
+// How a run ended, named by intent. The worker and the reclaimer both decide here and nowhere else.
+
+import { describeError } from "./describe-error.ts";
+import { type Classifier, classify, type JobError, Snooze } from "./error-class.ts";
+import type { RetryPolicy } from "./retry-policy.ts";
+
+export type Outcome =
+  | { readonly kind: "completed"; readonly result: unknown }
+  | { readonly kind: "retried"; readonly delayMs: number; readonly error: JobError }
+  | { readonly kind: "snoozed"; readonly delayMs: number; readonly reason: string }
+  | { readonly kind: "released" }
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "dead"; readonly error: JobError };
+
+export interface Run {
+  readonly type: string;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly crashCount: number;
+}
+
+/** Crashes count apart from failures, so that a crash never uses up a failure's attempts. */
+export const failuresSoFar = (run: Run): number => Math.max(1, run.attempt - run.crashCount);
+
+export function outcomeOfFailure(
+  run: Run,
+  thrown: unknown,
+  context: { policy: RetryPolicy; random: number; classifier?: Classifier | undefined },
+): Outcome {
+  if (thrown instanceof Snooze) {
+    return { kind: "snoozed", delayMs: Math.max(0, thrown.delayMs), reason: thrown.message };
+  }
+  const failure = classify(thrown, context.classifier);
+  const error = describeError(run.type, thrown, failure);
+  const failures = failuresSoFar(run);
+  if (failure.class === "non_retryable" || failures >= run.maxAttempts)
+    return { kind: "dead", error };
+  return { kind: "retried", delayMs: context.policy(failure, failures, context.random), error };
+}
+
+export const maxCrashes = 3;
+
+/** A crash charges the suspect its process held, or, when it held none, every job it held. */
+export type LapseCharge = "charged" | "spared";
+
+export function lapseCharges(held: readonly { readonly crashCount: number }[]): LapseCharge[] {
+  const suspects = held.some((job) => job.crashCount > 0);
+  return held.map((job) => (!suspects || job.crashCount > 0 ? "charged" : "spared"));
+}
+
+/** A lapsed job may run again at once: it has waited for its lease to end already. */
+export function outcomeOfLapse(run: Run, charge: LapseCharge): Outcome {
+  if (charge === "spared") return { kind: "released" };
+  const crashes = run.crashCount + 1;
+  const lapsed = new Error(
+    crashes >= maxCrashes
+      ? `The process running this job died ${crashes} times.`
+      : "The process running this job died or stalled past its lease.",
+  );
+  lapsed.name = "LeaseLapsed";
+  delete lapsed.stack;
+  const error = describeError(run.type, lapsed, { class: "transient" });
+  return crashes >= maxCrashes ? { kind: "dead", error } : { kind: "retried", delayMs: 0, error };
+}

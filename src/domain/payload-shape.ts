@@ -1,0 +1,197 @@
+// One walk over a payload that finds both what JSON and PostgreSQL cannot store and what must not
+// be stored. It is on the path of every enqueue: paths are only built for what is found, recursion
+// ends at the depth limit, and the walk ends when it has seen enough.
+
+import { embeddedValueKind } from "./embedded-content.ts";
+import { renderPath } from "./payload-path.ts";
+import { isStandIn, judgeKey, type KeyVerdict } from "./sensitive-keys.ts";
+import { isCardNumber, secretValueKind } from "./sensitive-values.ts";
+
+export type ShapeRule =
+  | "too_deep"
+  | "too_many_keys"
+  | "too_many_values"
+  | "string_too_long"
+  | "forbidden_key"
+  | "null_character"
+  | "lone_surrogate"
+  | "non_finite_number"
+  | "not_json";
+
+export type SensitiveRule = "sensitive_key" | "sensitive_value" | "embedded_content";
+
+export interface Violation {
+  readonly rule: ShapeRule | SensitiveRule;
+  readonly path: string;
+  /** What was found, in our own words; never anything from the payload. */
+  readonly kind: string;
+}
+
+export interface ShapeLimits {
+  readonly maxDepth: number;
+  readonly maxKeys: number;
+  readonly maxValues: number;
+  readonly maxStringLength: number;
+}
+
+export const defaultShapeLimits: ShapeLimits = Object.freeze({
+  maxDepth: 64,
+  maxKeys: 10_000,
+  maxValues: 1_000_000,
+  maxStringLength: 256 * 1024,
+});
+
+export const mostViolations = 100;
+
+export interface InspectOptions {
+  readonly limits?: ShapeLimits;
+  /** False when the JSON text has shown that no string holds U+0000 or a lone surrogate. */
+  readonly checkCharacters?: boolean;
+}
+
+interface Walk {
+  readonly limits: ShapeLimits;
+  readonly checkCharacters: boolean;
+  readonly steps: (string | number)[];
+  readonly found: Violation[];
+  keys: number;
+  values: number;
+  stopped: boolean;
+}
+
+const noKey = judgeKey("");
+
+export function inspect(payload: unknown, options: InspectOptions = {}): Violation[] {
+  const walk: Walk = {
+    limits: options.limits ?? defaultShapeLimits,
+    checkCharacters: options.checkCharacters ?? true,
+    steps: [],
+    found: [],
+    keys: 0,
+    values: 0,
+    stopped: false,
+  };
+  visit(walk, payload, 0, noKey);
+  return walk.found;
+}
+
+function report(walk: Walk, rule: Violation["rule"], depth: number, kind: string): void {
+  walk.found.push({ rule, path: renderPath(walk.steps, depth), kind });
+  if (walk.found.length >= mostViolations) walk.stopped = true;
+}
+
+function visit(walk: Walk, value: unknown, depth: number, key: KeyVerdict): void {
+  walk.values++;
+  if (walk.values > walk.limits.maxValues) stop(walk, "too_many_values");
+  else if (typeof value === "string") visitString(walk, value, depth, key);
+  else if (typeof value === "number") visitNumber(walk, value, depth, key);
+  else if (typeof value === "object") {
+    if (value !== null) visitObject(walk, value, depth, key);
+  } else if (typeof value !== "boolean") report(walk, "not_json", depth, typeof value);
+}
+
+function stop(walk: Walk, rule: ShapeRule): void {
+  if (walk.stopped) return;
+  report(walk, rule, 0, rule);
+  walk.stopped = true;
+}
+
+function visitObject(walk: Walk, value: object, depth: number, key: KeyVerdict): void {
+  if (depth >= walk.limits.maxDepth) report(walk, "too_deep", depth, "nesting");
+  else if (Array.isArray(value)) visitElements(walk, value, depth, key);
+  else if (isPlain(value)) visitProperties(walk, value, depth, key);
+  else report(walk, "not_json", depth, "object of a class");
+}
+
+function visitElements(walk: Walk, value: readonly unknown[], depth: number, key: KeyVerdict) {
+  for (let i = 0; i < value.length && !walk.stopped; i++) {
+    walk.steps[depth] = i;
+    visit(walk, value[i], depth + 1, key);
+  }
+}
+
+function visitProperties(
+  walk: Walk,
+  value: Readonly<Record<string, unknown>>,
+  depth: number,
+  parent: KeyVerdict,
+): void {
+  const keys = Object.keys(value);
+  walk.keys += keys.length;
+  if (walk.keys > walk.limits.maxKeys) stop(walk, "too_many_keys");
+  for (const key of keys) {
+    if (walk.stopped) return;
+    const child = value[key];
+    // JSON leaves such a property out, and reading it back gives undefined again.
+    if (child === undefined) continue;
+    walk.steps[depth] = key;
+    const own = judgeKey(key);
+    if (own.secretItself !== undefined) {
+      report(walk, "sensitive_value", depth + 1, own.secretItself);
+    }
+    if (isForbidden(key)) report(walk, "forbidden_key", depth + 1, "prototype key");
+    if (walk.checkCharacters) visitCharacters(walk, key, depth + 1);
+    const inherits = parent.deep && own.secret === undefined && !own.harmless;
+    visit(walk, child, depth + 1, inherits ? parent : own);
+  }
+}
+
+function isForbidden(key: string): boolean {
+  return key === "__proto__" || key === "constructor" || key === "prototype";
+}
+
+// Object.prototype of another realm (a test runner's, a vm's) counts as plain too.
+function isPlain(value: object): value is Readonly<Record<string, unknown>> {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype || prototype === null) return true;
+  return (
+    Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, "isPrototypeOf")
+  );
+}
+
+function visitNumber(walk: Walk, value: number, depth: number, key: KeyVerdict): void {
+  if (!Number.isFinite(value)) report(walk, "non_finite_number", depth, "number");
+  else if (key.secret !== undefined) {
+    if (key.digits !== "ignored") report(walk, "sensitive_key", depth, key.secret);
+  } else if (value > 1e13 && !key.identifier && isCardNumber(String(value))) {
+    report(walk, "sensitive_value", depth, "card_number");
+  }
+}
+
+function visitString(walk: Walk, value: string, depth: number, key: KeyVerdict): void {
+  if (value.length > walk.limits.maxStringLength) {
+    report(walk, "string_too_long", depth, "string");
+    return;
+  }
+  if (walk.checkCharacters) visitCharacters(walk, value, depth);
+  if (value !== "") visitText(walk, value, depth, key);
+}
+
+// The first kind that fits is told: one place, one problem.
+function visitText(walk: Walk, value: string, depth: number, key: KeyVerdict): void {
+  if (key.secret !== undefined && holdsSecret(key, value)) {
+    report(walk, "sensitive_key", depth, key.secret);
+    return;
+  }
+  const secret = secretValueKind(value, key.identifier);
+  if (secret !== undefined) {
+    report(walk, "sensitive_value", depth, secret);
+    return;
+  }
+  const embedded = key.embedded ?? embeddedValueKind(value);
+  if (embedded !== undefined) report(walk, "embedded_content", depth, embedded);
+}
+
+const shortCode = /^\s*\d{3,8}\s*$/;
+
+function holdsSecret(key: KeyVerdict, value: string): boolean {
+  if (key.digits === "required") return shortCode.test(value);
+  return value.trim() !== "" && !isStandIn(value);
+}
+
+const loneSurrogate = /\p{Surrogate}/u;
+
+function visitCharacters(walk: Walk, text: string, depth: number): void {
+  if (text.includes("\u0000")) report(walk, "null_character", depth, "U+0000");
+  if (loneSurrogate.test(text)) report(walk, "lone_surrogate", depth, "lone surrogate");
+}

@@ -1,0 +1,32 @@
+import { MillraceError } from "./errors.ts";
+
+/** Labels and their weights; the lower weight runs first. */
+export type Priorities = Readonly<Record<string, number>>;
+
+export const defaultPriorities: Priorities = Object.freeze({ high: 0, normal: 5, low: 10 });
+
+export function weightOf(label: string | undefined, priorities: Priorities): number {
+  const name = label ?? "normal";
+  const weight = Object.hasOwn(priorities, name) ? priorities[name] : undefined;
+  if (weight === undefined) {
+    throw new MillraceError("UNKNOWN_PRIORITY", `There is no priority "${name}".`, {
+      details: { known: Object.keys(priorities) },
+    });
+  }
+  return weight;
+}
+
+export function checkPriorities(priorities: Priorities): Priorities {
+  for (const [label, weight] of Object.entries(priorities)) {
+    if (!Number.isInteger(weight) || weight < -100 || weight > 100) {
+      throw new MillraceError(
+        "OPTION_INVALID",
+        `The weight of priority "${label}" must be a whole number from -100 to 100.`,
+      );
+    }
+  }
+  if (!Object.hasOwn(priorities, "normal")) {
+    throw new MillraceError("OPTION_INVALID", 'Priorities must include "normal".');
+  }
+  return Object.freeze({ ...priorities });
+}

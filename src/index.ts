@@ -1,0 +1,54 @@
+export { type ConnectOptions, Millrace, type WorkOptions } from "./client/millrace.ts";
+export type { EnqueueOptions } from "./client/new-job.ts";
+export type { ResultOptions } from "./client/result.ts";
+export type { Config, Options } from "./config.ts";
+export { builtInCategories, type Category, type CategoryOptions } from "./domain/categories.ts";
+export {
+  type Classifier,
+  type ErrorClass,
+  type Failure,
+  type JobError,
+  JobFailure,
+  NonRetryableError,
+  RateLimitedError,
+  RetryableError,
+  Snooze,
+} from "./domain/error-class.ts";
+export { type ErrorCode, errorCodes, MillraceError } from "./domain/errors.ts";
+export type { ClaimedJob, Job, JobMeta } from "./domain/job.ts";
+export { type JobState, jobStates } from "./domain/job-state.ts";
+export type { Outcome } from "./domain/outcome.ts";
+export {
+  createEnvelope,
+  type Envelope,
+  type PayloadCheck,
+  type PayloadLimits,
+  type PayloadProblem,
+  validatePayload,
+} from "./domain/payload-rules.ts";
+export type { Upcaster, Upcasters } from "./domain/payload-version.ts";
+export {
+  type BackoffOptions,
+  exponentialBackoff,
+  type RetryPolicy,
+} from "./domain/retry-policy.ts";
+export type { Timeline, TimelineEntry } from "./domain/timeline.ts";
+export type { EventMap, EventName } from "./runtime/events.ts";
+export type {
+  Enqueued,
+  Queue,
+  QueueCounts,
+  QueueSettings,
+  Reprocessed,
+  Transaction,
+} from "./store/store.ts";
+export { JobAborted } from "./worker/executor.ts";
+export {
+  type AnyJobDefinition,
+  defineJob,
+  type Handler,
+  type JobContext,
+  type JobDefinition,
+  type JobOptions,
+} from "./worker/job-definition.ts";
+export type { Worker } from "./worker/worker.ts";

@@ -1,0 +1,115 @@
+// Takes jobs back from leases that are over, by the same outcome rule as failures.
+//
+// A mass lapse is not a mass crash: after a server restart, and when more than half of the leases (at
+// least three) lapse at once, everybody gets one more lease to renew.
+
+import { MillraceError } from "../domain/errors.ts";
+import { lapseCharges, type Outcome, outcomeOfFailure, outcomeOfLapse } from "../domain/outcome.ts";
+import { defaultRetryPolicy } from "../domain/retry-policy.ts";
+import { appendEntry, errorFields } from "../domain/timeline.ts";
+import { tokenText } from "../domain/token.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import { Loop } from "../runtime/loop.ts";
+import type {
+  LapsedJob,
+  LapsedLease,
+  LeaseCensus,
+  Settlement,
+  UpkeepSession,
+} from "../store/store.ts";
+
+export interface ReclaimerOptions {
+  readonly session: UpkeepSession;
+  readonly process: string;
+  readonly intervalMs: number;
+  readonly leaseMs: number;
+  readonly onReclaimed: () => void;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly events: Events;
+}
+
+export function createReclaimer(options: ReclaimerOptions): Loop {
+  const reclaimer = new Reclaimer(options);
+  return new Loop({ ...options, name: "reclaimer", run: () => reclaimer.round() });
+}
+
+class Reclaimer {
+  readonly #options: ReclaimerOptions;
+  #holdUntil = 0;
+  #massSeen = false;
+
+  constructor(options: ReclaimerOptions) {
+    this.#options = options;
+  }
+
+  async round(): Promise<{ processed: number }> {
+    const { session, onReclaimed } = this.#options;
+    if (this.#mustWait(await session.census())) return { processed: 0 };
+    let processed = 0;
+    for (const lease of await session.findLapsed()) processed += await this.#reclaim(lease);
+    await session.forgetEnded();
+    if (processed > 0) onReclaimed();
+    return { processed };
+  }
+
+  #mustWait(census: LeaseCensus): boolean {
+    const { clock, leaseMs, events } = this.#options;
+    if (census.serverUpMs < leaseMs) {
+      events.emit("reclaim.waited", { reason: "server_restarted", leases: census.lapsed });
+      return true;
+    }
+    const mass = census.lapsed >= 3 && census.lapsed > census.live;
+    if (mass && !this.#massSeen) {
+      this.#holdUntil = clock.monotonic() + leaseMs;
+      events.emit("reclaim.waited", { reason: "mass_lapse", leases: census.lapsed });
+    }
+    this.#massSeen = mass;
+    return mass && clock.monotonic() < this.#holdUntil;
+  }
+
+  async #reclaim(lease: LapsedLease): Promise<number> {
+    const { session, process, clock, events, random } = this.#options;
+    const charges = lapseCharges(lease.jobs);
+    const now = clock.now().toISOString();
+    const settlements = lease.jobs.map((job, i) => {
+      const charge = charges[i] ?? "charged";
+      const outcome = job.overtime ? overtime(job, random()) : outcomeOfLapse(job, charge);
+      return settlement(job, outcome, now, !job.overtime && charge === "charged");
+    });
+    const settled = await session.settleLapsed(lease.leaseId, settlements, process);
+    for (const job of lease.jobs) {
+      const kind = settled.get(job.id) as Outcome["kind"] | undefined;
+      if (kind === undefined) continue;
+      const crashCount = job.crashCount + (kind === "released" || job.overtime ? 0 : 1);
+      events.emit("job.lapsed", { id: job.id, type: job.type, outcome: kind, crashCount });
+    }
+    return settled.size;
+  }
+}
+
+function overtime(job: LapsedJob, random: number): Outcome {
+  const error = new MillraceError("MAX_RUNTIME_EXCEEDED");
+  return outcomeOfFailure(job, error, { policy: defaultRetryPolicy, random });
+}
+
+function settlement(job: LapsedJob, outcome: Outcome, now: string, charged: boolean): Settlement {
+  if (outcome.kind === "completed") throw new TypeError("a lapse cannot complete a job");
+  const entry = {
+    token: tokenText(job.token),
+    attempt: job.attempt,
+    worker: job.worker,
+    startedAt: job.startedAt.toISOString(),
+    endedAt: now,
+    outcome: "lapsed" as const,
+    ...errorFields("error" in outcome ? outcome.error : undefined),
+  };
+  return {
+    id: job.id,
+    token: job.token,
+    outcome,
+    timeline: appendEntry(job.timeline, entry),
+    charged,
+  };
+}

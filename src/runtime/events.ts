@@ -1,0 +1,68 @@
+// The core says what happens through these events; logs and metrics are their subscribers.
+
+import type { ClaimedJob } from "../domain/job.ts";
+import type { Outcome } from "../domain/outcome.ts";
+import type { PayloadProblem } from "../domain/payload-rules.ts";
+
+type RunningJob = Pick<ClaimedJob, "id" | "type" | "tenant" | "attempt" | "correlationId">;
+
+export interface EventMap {
+  "millrace.started": { schema: string; embedded: boolean; serverVersion: string };
+  "millrace.stopped": Record<string, never>;
+  "migration.applied": { version: number; name: string };
+  "job.enqueued": { id: string; type: string; queue: string; tenant: string; existing: boolean };
+  "job.payload_large": { type: string; sizeBytes: number; problems: readonly PayloadProblem[] };
+  "job.started": RunningJob;
+  "job.settled": RunningJob & { outcome: Outcome; durationMs: number };
+  "job.settle_refused": RunningJob & { outcome: Outcome["kind"] };
+  "job.settle_repeated": RunningJob & { outcome: Outcome["kind"] };
+  "job.aborted": RunningJob & { reason: "cancelled" | "lease_lost" | "stopping" | "max_runtime" };
+  "job.lapsed": { id: string; type: string; outcome: Outcome["kind"]; crashCount: number };
+  "worker.started": { worker: string; queues: readonly string[]; types: readonly string[] };
+  "worker.stopped": { worker: string; released: number };
+  "lease.opened": { worker: string; lease: string };
+  "lease.lost": { worker: string; lease: string; jobs: number };
+  "claim.replayed": { claim: string; jobs: number };
+  "claim.released": { worker: string; claims: number };
+  "reclaim.waited": { reason: "server_restarted" | "mass_lapse"; leases: number };
+  "flush.resolved": { committed: boolean; jobs: number };
+  "queue.deep": { queue: string; depth: number; warnDepth: number };
+  "connection.lost": { connection: string; error: unknown };
+  "connection.restored": { connection: string };
+  "service.failed": { service: string; error: unknown };
+}
+
+export type EventName = keyof EventMap;
+export type Listener<N extends EventName> = (event: EventMap[N]) => void;
+type AnyListener = (event: never) => void;
+
+export class Events {
+  readonly #listeners = new Map<EventName, Set<AnyListener>>();
+
+  on<N extends EventName>(name: N, listener: Listener<N>): () => void {
+    const set = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, set);
+    set.add(listener);
+    return () => set.delete(listener);
+  }
+
+  /** True when somebody listens: lets hot paths skip building an event nobody wants. */
+  wants(name: EventName): boolean {
+    return (this.#listeners.get(name)?.size ?? 0) > 0;
+  }
+
+  emit<N extends EventName>(name: N, event: EventMap[N]): void {
+    for (const listener of this.#listeners.get(name) ?? []) (listener as Listener<N>)(event);
+  }
+
+  /** Resolves with the next event of this name that fits. */
+  once<N extends EventName>(name: N, fits: (event: EventMap[N]) => boolean = () => true) {
+    return new Promise<EventMap[N]>((resolve) => {
+      const off = this.on(name, (event) => {
+        if (!fits(event)) return;
+        off();
+        resolve(event);
+      });
+    });
+  }
+}

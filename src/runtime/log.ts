@@ -1,0 +1,82 @@
+// The one file that turns events into log lines. Payloads never appear in them.
+
+import { pino } from "pino";
+import type { EventMap, EventName, Events } from "./events.ts";
+
+export interface JobLog {
+  debug(fields: object, message?: string): void;
+  debug(message: string): void;
+  info(fields: object, message?: string): void;
+  info(message: string): void;
+  warn(fields: object, message?: string): void;
+  warn(message: string): void;
+  error(fields: object, message?: string): void;
+  error(message: string): void;
+}
+
+export interface Log extends JobLog {
+  child(fields: object): Log;
+}
+
+export function createLog(level: string): Log {
+  return pino({
+    name: "millrace",
+    level,
+    redact: { paths: ["payload", "*.payload"], remove: true },
+  });
+}
+
+type Level = "debug" | "info" | "warn" | "error";
+
+const levels: Record<EventName, Level> = {
+  "millrace.started": "info",
+  "millrace.stopped": "info",
+  "migration.applied": "info",
+  "job.enqueued": "debug",
+  "job.payload_large": "warn",
+  "job.started": "debug",
+  "job.settled": "debug",
+  "job.settle_refused": "warn",
+  "job.settle_repeated": "info",
+  "job.aborted": "info",
+  "job.lapsed": "warn",
+  "worker.started": "info",
+  "worker.stopped": "info",
+  "lease.opened": "debug",
+  "lease.lost": "warn",
+  "claim.replayed": "info",
+  "claim.released": "info",
+  "reclaim.waited": "info",
+  "flush.resolved": "info",
+  "queue.deep": "warn",
+  "connection.lost": "warn",
+  "connection.restored": "info",
+  "service.failed": "error",
+};
+
+const order: readonly string[] = ["debug", "info", "warn", "error", "fatal", "silent"];
+
+/** Subscribes only to what the level shows, so that silent events cost nothing. */
+export function logEvents(events: Events, log: Log, level: string): void {
+  for (const [name, of] of Object.entries(levels) as [EventName, Level][]) {
+    if (level !== "trace" && order.indexOf(of) < order.indexOf(level)) continue;
+    events.on(name, (event: EventMap[EventName]) => log[of](fieldsOf(event), name));
+  }
+  if (!events.wants("job.settled") && level !== "silent" && level !== "fatal") {
+    events.on("job.settled", (event) => {
+      if (event.outcome.kind === "dead") log.error(fieldsOf(event), "job.dead");
+    });
+  }
+}
+
+function fieldsOf(event: EventMap[EventName]): object {
+  const fields: Record<string, unknown> = { ...event };
+  if ("error" in fields) fields.err = fields.error;
+  delete fields.error;
+  const { outcome } = fields;
+  if (typeof outcome === "object" && outcome !== null && "kind" in outcome) {
+    fields.outcome = outcome.kind;
+    if ("error" in outcome) fields.error = outcome.error;
+  }
+  return fields;
+}

@@ -1,0 +1,171 @@
+// One reserved connection that heals itself. A query that meets a broken connection is not repeated
+// here: whether its commit happened is unknown, and only the caller knows how to find out.
+
+import pg from "pg";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Events } from "../../runtime/events.ts";
+import { isConnectionError } from "./failures.ts";
+import type { Renderer, Statement } from "./statement.ts";
+
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly name: string;
+  readonly renderer: Renderer;
+  readonly events: Events;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly queryTimeoutMs: number;
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly onNotification?: (payload: string) => void;
+  /** Runs on each new connection before anybody else's query. */
+  readonly onConnect?: (client: pg.Client) => Promise<void>;
+}
+
+/**
+ * Plans must not collapse on stale statistics: every statement here has its index, so the planner is
+ * told to use it. jit would otherwise start on the inflated costs.
+ */
+const planSettings = {
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  enable_bitmapscan: "off",
+  jit: "off",
+};
+
+export function clientConfig(
+  url: string,
+  name: string,
+  settings: Readonly<Record<string, string>> = {},
+): pg.ClientConfig {
+  const options = Object.entries({ ...planSettings, ...settings }).map(([k, v]) => `-c ${k}=${v}`);
+  return {
+    connectionString: url,
+    application_name: `millrace ${name}`,
+    options: options.join(" "),
+    keepAlive: true,
+    connectionTimeoutMillis: 10_000,
+  };
+}
+
+export class Connection {
+  readonly #options: ConnectionOptions;
+  #client: pg.Client | null = null;
+  #connecting: Promise<pg.Client> | null = null;
+  #failures = 0;
+  #closed = false;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** Rows as arrays: the cheapest form, for the hot statements. */
+  async rows(source: Statement, values: unknown[]): Promise<unknown[][]> {
+    const { name, text } = this.#options.renderer.render(source);
+    return this.#run((client) =>
+      client
+        .query<unknown[]>({ name, text, values, rowMode: "array" })
+        .then((result) => result.rows),
+    );
+  }
+
+  async query<R extends pg.QueryResultRow>(
+    source: Statement,
+    values: unknown[] = [],
+  ): Promise<R[]> {
+    const { name, text } = this.#options.renderer.render(source);
+    return this.#run((client) =>
+      client.query<R>({ name, text, values }).then((result) => result.rows),
+    );
+  }
+
+  /** BEGIN … COMMIT on this connection; nobody else may use it meanwhile. */
+  async transaction<T>(body: () => Promise<T>): Promise<T> {
+    await this.#run((client) => client.query("begin"));
+    try {
+      const value = await body();
+      await this.#run((client) => client.query("commit"));
+      return value;
+    } catch (error) {
+      if (!isConnectionError(error)) await this.#run((client) => client.query("rollback"));
+      throw error;
+    }
+  }
+
+  async connect(): Promise<void> {
+    await this.#ready();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const client = this.#client;
+    this.#client = null;
+    await this.#connecting?.catch(() => {});
+    await client?.end().catch(() => {});
+  }
+
+  async #run<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
+    const client = await this.#ready();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const error = new Error(`no answer from PostgreSQL in ${this.#options.queryTimeoutMs} ms`);
+        this.#drop(client, Object.assign(error, { code: "ETIMEDOUT" }));
+        reject(error);
+      }, this.#options.queryTimeoutMs);
+    });
+    try {
+      return await Promise.race([task(client), late]);
+    } catch (error) {
+      if (isConnectionError(error)) this.#drop(client, error);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #ready(): Promise<pg.Client> {
+    if (this.#client !== null) return Promise.resolve(this.#client);
+    this.#connecting ??= this.#open().finally(() => {
+      this.#connecting = null;
+    });
+    return this.#connecting;
+  }
+
+  async #open(): Promise<pg.Client> {
+    const { url, name, settings, clock, random, events } = this.#options;
+    if (this.#closed) throw Object.assign(new Error("connection closed"), { code: "ECONNCLOSED" });
+    if (this.#failures > 0) {
+      await clock.sleep(Math.min(2_000, 25 * 2 ** Math.min(this.#failures, 7)) * (0.5 + random()));
+    }
+    const client = new pg.Client(clientConfig(url, name, settings));
+    client.on("error", (error) => this.#drop(client, error));
+    client.on("end", () => this.#drop(client, new Error("connection ended")));
+    client.on("notification", (message) => this.#options.onNotification?.(message.payload ?? ""));
+    try {
+      await client.connect();
+      await this.#options.onConnect?.(client);
+    } catch (error) {
+      this.#failures++;
+      void client.end().catch(() => {});
+      throw error;
+    }
+    if (this.#failures > 0) events.emit("connection.restored", { connection: name });
+    this.#failures = 0;
+    this.#client = client;
+    return client;
+  }
+
+  #drop(client: pg.Client, error: unknown): void {
+    if (this.#client !== client) return;
+    this.#client = null;
+    this.#failures = Math.max(1, this.#failures);
+    // end() waits for the server; a broken one may never answer.
+    (
+      client as unknown as { connection: { stream: { destroy(): void } } }
+    ).connection.stream.destroy();
+    if (!this.#closed) {
+      this.#options.events.emit("connection.lost", { connection: this.#options.name, error });
+    }
+  }
+}

@@ -1,0 +1,105 @@
+// A PostgreSQL that Millrace lives in: one pool for reading and administration, and reserved
+// connections for whoever must not wait behind others.
+
+import pg from "pg";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Events } from "../../runtime/events.ts";
+import { Connection, type ConnectionOptions, clientConfig } from "./connection.ts";
+import { isRetryable } from "./failures.ts";
+import { Renderer, type Statement } from "./statement.ts";
+
+export interface DatabaseOptions {
+  readonly url: string;
+  readonly schema: string;
+  readonly poolSize: number;
+  readonly queryTimeoutMs: number;
+  readonly events: Events;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+export class Database {
+  readonly renderer: Renderer;
+  readonly schema: string;
+  readonly channel: string;
+  readonly #options: DatabaseOptions;
+  readonly #pool: pg.Pool;
+
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+    this.schema = options.schema;
+    this.channel = `millrace_${options.schema}`;
+    this.renderer = new Renderer(options.schema);
+    this.#pool = new pg.Pool({
+      ...clientConfig(options.url, "pool"),
+      max: options.poolSize,
+      idleTimeoutMillis: 10_000,
+      allowExitOnIdle: true,
+    });
+    this.#pool.on("error", (error) =>
+      options.events.emit("connection.lost", { connection: "pool", error }),
+    );
+  }
+
+  async query<R extends pg.QueryResultRow>(
+    source: Statement,
+    values: unknown[] = [],
+  ): Promise<R[]> {
+    const { name, text } = this.renderer.render(source);
+    for (let tries = 1; ; tries++) {
+      try {
+        return (await this.#pool.query<R>({ name, text, values })).rows;
+      } catch (error) {
+        if (tries >= 4 || !isRetryable(error)) throw error;
+        await this.#options.clock.sleep(20 * 2 ** tries * this.#options.random());
+      }
+    }
+  }
+
+  /** For statements that are not worth preparing, and for several in one go. */
+  async execute(sql: string): Promise<void> {
+    await this.#pool.query(this.renderer.text(sql));
+  }
+
+  async transaction<T>(body: (query: Database["query"]) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect();
+    const query: Database["query"] = async (source, values = []) => {
+      const { name, text } = this.renderer.render(source);
+      return (await client.query({ name, text, values })).rows as never;
+    };
+    try {
+      await client.query("begin");
+      const value = await body(query);
+      await client.query("commit");
+      client.release();
+      return value;
+    } catch (error) {
+      await client.query("rollback").then(
+        () => client.release(),
+        (broken) => client.release(broken),
+      );
+      throw error;
+    }
+  }
+
+  reserve(
+    name: string,
+    extra: Pick<ConnectionOptions, "settings" | "onNotification" | "onConnect"> = {},
+  ): Connection {
+    const { url, events, clock, random, queryTimeoutMs } = this.#options;
+    return new Connection({
+      url,
+      name,
+      renderer: this.renderer,
+      events,
+      clock,
+      random,
+      queryTimeoutMs,
+      ...extra,
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+}

@@ -1,0 +1,237 @@
+// The general way in: jobs with names (idempotency keys, unique references) and delays, and every job
+// enqueued inside the caller's own transaction. One statement, and a second one only to read whose a
+// name is when it was taken.
+
+import { MillraceError } from "../../domain/errors.ts";
+import type { Enqueued, NewJob } from "../store.ts";
+import { newJobNames, newJobParameters, newJobRows } from "./job-columns.ts";
+import { arrayText, sparseArrayText, statement } from "./statement.ts";
+
+// $1/$2: flush number and producer, or null inside the caller's transaction.
+const enqueueGeneral = statement(
+  "enqueue_general",
+  `with fence as (
+    update millrace.producer set flush_no = $1::text::bigint, seen_at = now()
+    where id = $2::text::uuid and flush_no = $1::text::bigint - 1
+    returning 1
+  ),
+  base as (
+    select nextval('millrace.flush_seq') * 1024 as base where $1::text is null or exists (select from fence)
+  ),
+  input as materialized (
+    select r.*, b.base + r.place as seq, q.key_ttl_seconds
+    from base b, ${newJobRows},
+      unnest($18::text::bigint[]), unnest($19::text::text[]), unnest($20::text::boolean[])
+    ) with ordinality r (${newJobNames}, delay_ms, request_hash, unique_reference, place)
+    join millrace.queue q on q.id = r.queue_id
+  ),
+  keyed as (
+    insert into millrace.unique_name as n (scope, key, job_id, request_hash, expires_at)
+    select 'key:' || tenant, idempotency_key, id, decode(request_hash, 'hex'), now() + key_ttl_seconds * interval '1 s'
+    from input where idempotency_key is not null order by 1, 2
+    on conflict (scope, key) do update
+      set job_id = excluded.job_id, request_hash = excluded.request_hash, expires_at = excluded.expires_at
+      where n.expires_at < now()
+    returning job_id
+  ),
+  referenced as (
+    insert into millrace.unique_name as n (scope, key, job_id)
+    select 'ref:' || queue_id, reference, id
+    from input
+    where unique_reference and (idempotency_key is null or id in (select job_id from keyed)) order by 1, 2
+    on conflict (scope, key) do nothing
+    returning job_id
+  ),
+  accepted as materialized (
+    select * from input
+    where (idempotency_key is null or id in (select job_id from keyed))
+      and (unique_reference is not true or id in (select job_id from referenced))
+  ),
+  inserted as (
+    insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant,
+      payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
+    select id, seq, now(), now(), queue_id, weight, max_attempts, type, tenant, payload,
+      now() + expires_in_ms * interval '1 ms', max_runtime_ms, correlation_id, idempotency_key, reference, meta
+    from accepted where delay_ms is null
+  ),
+  delayed as (
+    insert into millrace.scheduled_job (id, due_at, created_at, queue_id, weight, max_attempts, type, tenant,
+      payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
+    select id, now() + delay_ms * interval '1 ms', now(), queue_id, weight, max_attempts, type, tenant, payload,
+      now() + expires_in_ms * interval '1 ms', max_runtime_ms, correlation_id, idempotency_key, reference, meta
+    from accepted where delay_ms is not null
+  ),
+  counted as (
+    insert into millrace.queue_count (queue_id, process, minute, enqueued)
+    select queue_id, coalesce($2::text::uuid, gen_random_uuid()), date_trunc('minute', now()), count(*)
+    from accepted group by queue_id
+    on conflict (queue_id, process, minute) do update
+      set enqueued = queue_count.enqueued + excluded.enqueued
+  )
+  select null::uuid as id, case when $17::text is not null then pg_notify($16::text, $17::text) end as notified from base
+  union all
+  select id, null from accepted`,
+);
+
+const readNames = statement(
+  "read_names",
+  `select n.scope, n.key, n.job_id, encode(n.request_hash, 'hex') as request_hash
+  from unnest($1::text::text[], $2::text::text[]) w (scope, key)
+  join millrace.unique_name n on n.scope = w.scope and n.key = w.key`,
+);
+
+const readOwned = statement(
+  "read_owned_names",
+  `select scope, key, job_id from millrace.unique_name where job_id = any($1::text::uuid[])`,
+);
+
+const dropNames = statement(
+  "drop_names",
+  `delete from millrace.unique_name where job_id = any($1::text::uuid[])`,
+);
+
+export type RunStatement = (
+  source: { name: string; text: string },
+  values: unknown[],
+) => Promise<Record<string, unknown>[]>;
+
+export interface GeneralEnqueue {
+  readonly flushNo: number | null;
+  readonly producer: string | null;
+  readonly channel: string;
+  readonly notice: string | null;
+  readonly jobs: readonly NewJob[];
+}
+
+export type EnqueueAnswer = Enqueued | MillraceError;
+
+/** One answer per job, or null when the fence refused the whole flush. */
+export async function enqueueJobs(
+  run: RunStatement,
+  request: GeneralEnqueue,
+): Promise<EnqueueAnswer[] | null> {
+  const { unique, twins } = separateTwins(request.jobs);
+  const rows = await run(enqueueGeneral, [
+    request.flushNo === null ? null : String(request.flushNo),
+    request.producer,
+    ...newJobParameters(unique),
+    request.channel,
+    request.notice,
+    sparseArrayText(unique.map((job) => job.delayMs)),
+    sparseArrayText(unique.map((job) => job.requestHash)),
+    sparseArrayText(unique.map((job) => (job.uniqueReference === true ? "true" : null))),
+  ]);
+  if (rows.length === 0) return null;
+  const accepted = new Set(rows.map((row) => row.id as string | null));
+  const refused = unique.filter((job) => !accepted.has(job.id));
+  const answers = new Map<string, EnqueueAnswer>();
+  for (const job of unique) answers.set(job.id, { id: job.id, existing: false });
+  if (refused.length > 0) await explainRefusals(run, refused, answers);
+  return request.jobs.map((job) => answerFor(job, twins.get(job), answers));
+}
+
+/** Two jobs with one name in one batch: only the first goes in, the other is judged beside it. */
+function separateTwins(jobs: readonly NewJob[]) {
+  const first = new Map<string, NewJob>();
+  const twins = new Map<NewJob, NewJob>();
+  const unique: NewJob[] = [];
+  for (const job of jobs) {
+    const names = namesOf(job).map(({ scope, key }) => `${scope}\n${key}`);
+    const twin = names.map((name) => first.get(name)).find((other) => other !== undefined);
+    if (twin !== undefined) {
+      twins.set(job, twin);
+      continue;
+    }
+    for (const name of names) first.set(name, job);
+    unique.push(job);
+  }
+  return { unique, twins };
+}
+
+function namesOf(job: NewJob): { scope: string; key: string }[] {
+  const names = [];
+  if (job.key !== undefined) names.push({ scope: `key:${job.tenant}`, key: job.key });
+  if (job.uniqueReference === true && job.reference !== undefined) {
+    names.push({ scope: `ref:${job.queueId}`, key: job.reference });
+  }
+  return names;
+}
+
+function answerFor(
+  job: NewJob,
+  twin: NewJob | undefined,
+  answers: Map<string, EnqueueAnswer>,
+): EnqueueAnswer {
+  const answer = answers.get((twin ?? job).id);
+  if (answer === undefined) return new MillraceError("JOB_NOT_FOUND");
+  if (twin === undefined || answer instanceof MillraceError) return answer;
+  if (job.key === undefined || job.key !== twin.key) return referenceTaken(job, answer.id);
+  return job.requestHash === twin.requestHash
+    ? { id: answer.id, existing: true }
+    : conflict(job, answer.id);
+}
+
+async function explainRefusals(
+  run: RunStatement,
+  refused: readonly NewJob[],
+  answers: Map<string, EnqueueAnswer>,
+): Promise<void> {
+  const names = refused.flatMap(namesOf);
+  const rows = await run(readNames, [
+    arrayText(names.map((n) => n.scope)),
+    arrayText(names.map((n) => n.key)),
+  ]);
+  const owners = new Map(rows.map((row) => [`${row.scope}\n${row.key}`, row]));
+  const halfNamed: string[] = [];
+  for (const job of refused) {
+    const owner = job.key === undefined ? undefined : owners.get(`key:${job.tenant}\n${job.key}`);
+    if (owner !== undefined && owner.job_id !== job.id) {
+      const id = String(owner.job_id);
+      answers.set(
+        job.id,
+        owner.request_hash === job.requestHash ? { id, existing: true } : conflict(job, id),
+      );
+      continue;
+    }
+    // The key was free but the reference was not: the key must not stay behind.
+    if (owner !== undefined) halfNamed.push(job.id);
+    const holder = owners.get(`ref:${job.queueId}\n${job.reference}`);
+    answers.set(job.id, referenceTaken(job, holder === undefined ? null : String(holder.job_id)));
+  }
+  if (halfNamed.length > 0) await run(dropNames, [arrayText(halfNamed)]);
+}
+
+const conflict = (job: NewJob, existingId: string) =>
+  new MillraceError(
+    "IDEMPOTENCY_CONFLICT",
+    `The idempotency key of this ${job.type} belongs to a different request.`,
+    {
+      details: { existingId, key: job.key },
+    },
+  );
+
+const referenceTaken = (job: NewJob, existingId: string | null) =>
+  new MillraceError("REFERENCE_TAKEN", "The reference is already used in this queue.", {
+    details: { existingId, reference: job.reference },
+  });
+
+/** After a lost answer to a flush that was committed: what each job was told. */
+export async function answersOfCommitted(
+  run: RunStatement,
+  jobs: readonly NewJob[],
+): Promise<EnqueueAnswer[]> {
+  const answers = new Map<string, EnqueueAnswer>();
+  for (const job of jobs) answers.set(job.id, { id: job.id, existing: false });
+  const rows = await run(readOwned, [arrayText(jobs.map((job) => job.id))]);
+  const owned = new Set(rows.map((row) => `${row.scope}\n${row.key}\n${row.job_id}`));
+  const { unique, twins } = separateTwins(jobs);
+  const refused = unique.filter((job) =>
+    namesOf(job).some(({ scope, key }) => !owned.has(`${scope}\n${key}\n${job.id}`)),
+  );
+  if (refused.length > 0) await explainRefusals(run, refused, answers);
+  return jobs.map((job) => answerFor(job, twins.get(job), answers));
+}
+
+/** A half-named job must be undone in the same transaction as it was made. */
+export const needsTransaction = (jobs: readonly NewJob[]): boolean =>
+  jobs.some((job) => job.key !== undefined && job.uniqueReference === true);

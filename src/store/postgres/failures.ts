@@ -1,0 +1,33 @@
+// What PostgreSQL's errors mean to us.
+
+const code = (error: unknown): string =>
+  typeof error === "object" && error !== null && "code" in error && typeof error.code === "string"
+    ? error.code
+    : "";
+
+/** The connection is gone or unusable; whether the statement took effect is unknown. */
+export function isConnectionError(error: unknown): boolean {
+  const value = code(error);
+  if (value.startsWith("08") || value.startsWith("57P0")) return true;
+  if (/^E[A-Z]+$/.test(value)) return true;
+  return (
+    error instanceof Error &&
+    /connection|no answer from PostgreSQL|timeout expired/i.test(error.message) &&
+    value === ""
+  );
+}
+
+/** Nothing happened and the same statement may well succeed next time. */
+export function isRetryable(error: unknown): boolean {
+  return ["40001", "40P01", "55P03", "53300"].includes(code(error));
+}
+
+export const isLockTimeout = (error: unknown): boolean => code(error) === "55P03";
+
+/** A history partition is missing (check_violation on a partitioned table). */
+export const isMissingPartition = (error: unknown): boolean =>
+  code(error) === "23514" &&
+  error instanceof Error &&
+  /no partition of relation/.test(error.message);
+
+export const isUndefinedTable = (error: unknown): boolean => code(error) === "42P01";

@@ -1,0 +1,170 @@
+// The fast way in: ready jobs without names, many calls in one statement.
+//
+// The producer's row numbers the flush. When the answer to a flush is lost, `resolveFlush` says
+// exactly whether it was committed, and at the same time makes a late arrival of it do nothing.
+
+import type { ImmediateClaim, NewJob } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { newJobNames, newJobParameters, newJobRows } from "./job-columns.ts";
+import { arrayText, statement } from "./statement.ts";
+
+const fence = `fence as (
+    update millrace.producer set flush_no = $1::text::bigint, seen_at = now()
+    where id = $2::text::uuid and flush_no = $1::text::bigint - 1
+    returning nextval('millrace.flush_seq') * 1024 as base
+  )`;
+
+export const countEnqueued = `insert into millrace.queue_count (queue_id, process, minute, enqueued)
+    select queue_id, $2::text::uuid, date_trunc('minute', now()), count(*)
+    from fence, unnest($4::text::int[]) queue_id group by queue_id
+    on conflict (queue_id, process, minute) do update
+      set enqueued = queue_count.enqueued + excluded.enqueued`;
+
+const flushReady = statement(
+  "flush_ready",
+  `with ${fence},
+  inserted as (
+    insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant,
+      payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
+    select r.id, base + r.place, now(), now(), r.queue_id, r.weight, r.max_attempts, r.type, r.tenant,
+      r.payload, now() + r.expires_in_ms * interval '1 ms', r.max_runtime_ms, r.correlation_id,
+      r.idempotency_key, r.reference, r.meta
+    from fence, ${newJobRows}) with ordinality r (${newJobNames}, place)
+  ),
+  counted as (${countEnqueued})
+  select case when $17::text is not null then pg_notify($16::text, $17::text) end from fence`,
+);
+
+// The first `$18` jobs are claimed as they are inserted, unless an older job is ready: then order wins.
+const flushAndClaim = statement(
+  "flush_and_claim",
+  `with ${fence},
+  clear as materialized (
+    select not exists (
+      select from unnest($21::text::int[], $22::text::smallint[], $23::text::bigint[]) h (queue_id, weight, seq)
+      cross join lateral (
+        select from millrace.job j
+        where j.queue_id = h.queue_id and j.weight = h.weight and j.tenant_slot = 0 and j.lane = 0
+          and j.seq > h.seq and j.claim_id is null
+        order by j.seq limit 1
+      ) older
+    ) and not exists (
+      select from millrace.queue q where q.id = any($24::text::int[]) and (q.paused_at is not null or not q.is_active)
+    ) as yes
+  ),
+  inserted as (
+    insert into millrace.job (id, seq, claim_id, claim_no, attempt, started_at, created_at, ready_at,
+      queue_id, weight, max_attempts, type, tenant, payload, expires_at, max_runtime_ms,
+      correlation_id, idempotency_key, reference, meta)
+    select r.id, base + r.place,
+      case when taken then $19::text::uuid end, case when taken then 1 else 0 end,
+      case when taken then 1 else 0 end, case when taken then now() end, now(), now(),
+      r.queue_id, r.weight, r.max_attempts, r.type, r.tenant, r.payload,
+      now() + r.expires_in_ms * interval '1 ms', r.max_runtime_ms, r.correlation_id,
+      r.idempotency_key, r.reference, r.meta
+    from fence, clear, ${newJobRows}) with ordinality r (${newJobNames}, place),
+      lateral (select clear.yes and r.place <= $18::text::int as taken) t
+    returning id, claim_id, max_runtime_ms, seq
+  ),
+  claimed as (
+    insert into millrace.claim (id, lease_id, deadline, job_ids)
+    select $19::text::uuid, $20::text::uuid, now() + min(max_runtime_ms) * interval '1 ms', array_agg(id)
+    from inserted where claim_id is not null having count(*) > 0
+    returning 1
+  ),
+  counted as (${countEnqueued})
+  select exists (select from claimed), (select max(seq)::float8 from inserted where claim_id is not null), now(),
+    case when $17::text is not null and ($18::text::int < cardinality($3::text::uuid[]) or not (select yes from clear))
+      then pg_notify($16::text, $17::text) end
+  from fence`,
+);
+
+const openProducer = statement(
+  "open_producer",
+  `insert into millrace.producer (id, flush_no) values ($1, 0)`,
+);
+
+const resolveFlush = statement(
+  "resolve_flush",
+  `update millrace.producer p set flush_no = $2, seen_at = now()
+  from (select id, flush_no from millrace.producer where id = $1 for update) before
+  where p.id = before.id
+  returning before.flush_no`,
+);
+
+const notify = statement("notify", "select pg_notify($1, $2)");
+
+export interface Flush {
+  readonly producer: string;
+  readonly flushNo: number;
+  readonly channel: string;
+  /** What to tell listeners with the commit; null: nothing. */
+  readonly notice: string | null;
+  readonly jobs: readonly NewJob[];
+}
+
+const parameters = (flush: Flush) => [
+  String(flush.flushNo),
+  flush.producer,
+  ...newJobParameters(flush.jobs),
+  flush.channel,
+  flush.notice,
+];
+
+/** False: the fence refused, nothing was inserted. */
+export async function flushJobs(connection: Connection, flush: Flush): Promise<boolean> {
+  return (await connection.rows(flushReady, parameters(flush))).length === 1;
+}
+
+export interface FlushedAndClaimed {
+  readonly flushed: boolean;
+  readonly claimedAt: Date | null;
+  readonly lastSeq: number | null;
+}
+
+export async function flushAndClaimJobs(
+  connection: Connection,
+  flush: Flush,
+  claim: ImmediateClaim,
+): Promise<FlushedAndClaimed> {
+  const rows = await connection.rows(flushAndClaim, [
+    ...parameters(flush),
+    String(claim.count),
+    claim.claimId,
+    claim.leaseId,
+    arrayText(claim.hints.map((hint) => hint.queueId)),
+    arrayText(claim.hints.map((hint) => hint.weight)),
+    arrayText(claim.hints.map((hint) => hint.afterSeq)),
+    arrayText(claim.queueIds),
+  ]);
+  const row = rows[0];
+  if (row === undefined) return { flushed: false, claimedAt: null, lastSeq: null };
+  const claimed = row[0] === true;
+  return {
+    flushed: true,
+    claimedAt: claimed ? (row[2] as Date) : null,
+    lastSeq: claimed ? (row[1] as number) : null,
+  };
+}
+
+export async function registerProducer(connection: Connection, producer: string): Promise<void> {
+  await connection.query(openProducer, [producer]);
+}
+
+/** After a lost answer: was flush `flushNo` committed? From now on it cannot be. */
+export async function wasFlushed(
+  connection: Connection,
+  producer: string,
+  flushNo: number,
+): Promise<boolean> {
+  const rows = await connection.rows(resolveFlush, [producer, flushNo]);
+  return rows[0] !== undefined && Number(rows[0][0]) >= flushNo;
+}
+
+export async function sendNotice(
+  connection: Connection,
+  channel: string,
+  notice: string,
+): Promise<void> {
+  await connection.query(notify, [channel, notice]);
+}

@@ -1,0 +1,33 @@
+// New jobs as parallel arrays in text form, ready for `unnest`.
+
+import type { NewJob } from "../store.ts";
+import { arrayText, sparseArrayText } from "./statement.ts";
+
+/** The parameters $3 … $17 of every statement that inserts jobs, in the order of `newJobRows`. */
+export function newJobParameters(jobs: readonly NewJob[]): (string | null)[] {
+  return [
+    arrayText(jobs.map((job) => job.id)),
+    arrayText(jobs.map((job) => job.queueId)),
+    arrayText(jobs.map((job) => job.weight)),
+    arrayText(jobs.map((job) => job.maxAttempts)),
+    arrayText(jobs.map((job) => job.type)),
+    arrayText(jobs.map((job) => job.tenant)),
+    `[${jobs.map((job) => job.payload).join(",")}]`,
+    sparseArrayText(jobs.map((job) => job.expiresInMs)),
+    sparseArrayText(jobs.map((job) => job.maxRuntimeMs)),
+    sparseArrayText(jobs.map((job) => job.correlationId)),
+    sparseArrayText(jobs.map((job) => job.key)),
+    sparseArrayText(jobs.map((job) => job.reference)),
+    sparseArrayText(jobs.map((job) => (job.meta === undefined ? null : JSON.stringify(job.meta)))),
+  ];
+}
+
+export const newJobRows = `rows from (
+    unnest($3::text::uuid[]), unnest($4::text::int[]), unnest($5::text::smallint[]),
+    unnest($6::text::smallint[]), unnest($7::text::text[]), unnest($8::text::text[]),
+    json_array_elements($9::text::json), unnest($10::text::bigint[]), unnest($11::text::int[]),
+    unnest($12::text::text[]), unnest($13::text::text[]), unnest($14::text::text[]),
+    unnest($15::text::json[])`;
+
+export const newJobNames = `id, queue_id, weight, max_attempts, type, tenant, payload, expires_in_ms,
+    max_runtime_ms, correlation_id, idempotency_key, reference, meta`;

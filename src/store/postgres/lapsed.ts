@@ -1,0 +1,100 @@
+// What the reclaimer reads: leases and claims that are over, through claim rows and never through a
+// search of the hot table.
+
+import type { Timeline } from "../../domain/timeline.ts";
+import type { LapsedJob, LapsedLease, LeaseCensus } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { statement } from "./statement.ts";
+
+const census = statement(
+  "lease_census",
+  `select count(*) filter (where expires_at >= now())::int as live,
+    count(*) filter (where expires_at < now())::int as lapsed,
+    (extract(epoch from now() - pg_postmaster_start_time()) * 1000)::float8 as server_up_ms
+  from millrace.lease`,
+);
+
+const forgetEmpty = statement(
+  "forget_empty_leases",
+  `delete from millrace.lease l where l.expires_at < now()
+    and not exists (select from millrace.claim c where c.lease_id = l.id)`,
+);
+
+const find = statement(
+  "find_lapsed",
+  `with over as materialized (
+    select c.id, c.lease_id, c.job_ids, coalesce(l.worker, '?') as worker,
+      (l.expires_at >= now()) is true as alive
+    from millrace.claim c left join millrace.lease l on l.id = c.lease_id
+    where (c.lease_id is not null and (l.id is null or l.expires_at < now()))
+      or c.expires_at < now() or c.deadline < now()
+    order by c.created_at limit 500
+  )
+  select o.lease_id, o.worker, o.alive, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
+    j.crash_count, j.timeline, j.started_at
+  from over o cross join unnest(o.job_ids) x (id)
+  join millrace.job j on j.id = x.id and j.claim_id = o.id
+  where not o.alive or j.started_at + j.max_runtime_ms * interval '1 ms' < now()`,
+);
+
+const forgetClaims = statement(
+  "forget_empty_claims",
+  `delete from millrace.claim c
+  where ((c.lease_id is not null and not exists (select from millrace.lease l where l.id = c.lease_id and l.expires_at >= now()))
+      or c.expires_at < now() or c.deadline < now())
+    and not exists (select from unnest(c.job_ids) x (id) join millrace.job j on j.id = x.id and j.claim_id = c.id)`,
+);
+
+export async function leaseCensus(connection: Connection): Promise<LeaseCensus> {
+  const rows = await connection.query<{ live: number; lapsed: number; server_up_ms: number }>(
+    census,
+  );
+  const row = rows[0];
+  return { live: row?.live ?? 0, lapsed: row?.lapsed ?? 0, serverUpMs: row?.server_up_ms ?? 0 };
+}
+
+interface LapsedRow {
+  lease_id: string | null;
+  worker: string;
+  alive: boolean;
+  id: string;
+  claim_id: string;
+  claim_no: number;
+  type: string;
+  attempt: number;
+  max_attempts: number;
+  crash_count: number;
+  timeline: Timeline | null;
+  started_at: Date;
+}
+
+export async function findLapsed(connection: Connection): Promise<LapsedLease[]> {
+  const rows = await connection.query<LapsedRow>(find);
+  const leases = new Map<string | null, LapsedJob[]>();
+  for (const row of rows) {
+    const jobs = leases.get(row.lease_id) ?? [];
+    leases.set(row.lease_id, jobs);
+    jobs.push(toLapsedJob(row));
+  }
+  return [...leases].map(([leaseId, jobs]) => ({ leaseId, jobs }));
+}
+
+export async function forgetEnded(connection: Connection): Promise<void> {
+  await connection.query(forgetClaims);
+  await connection.query(forgetEmpty);
+}
+
+function toLapsedJob(row: LapsedRow): LapsedJob {
+  return {
+    id: row.id,
+    token: { claimId: row.claim_id, claimNo: row.claim_no },
+    type: row.type,
+    attempt: row.attempt,
+    maxAttempts: row.max_attempts,
+    crashCount: row.crash_count,
+    timeline: row.timeline ?? [],
+    startedAt: row.started_at,
+    worker: row.worker,
+    overtime: row.alive,
+  };
+}

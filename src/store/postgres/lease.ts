@@ -1,0 +1,84 @@
+// A worker process's lease: one row, renewed in one statement that also lists the claims held.
+
+import type { Renewal } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { arrayText, statement } from "./statement.ts";
+
+const open = statement(
+  "open_lease",
+  `insert into millrace.lease (id, worker, expires_at, info)
+  values ($1::text::uuid, $2::text, now() + $3::text::int * interval '1 ms', $4::text::json)`,
+);
+
+// Only a claim older than the previous renewal can be known to be unlisted on purpose: whoever holds
+// it has had an answer since, and registers every claim before sending it.
+const renew = statement(
+  "renew_lease",
+  `with before as (
+    select id, renewed_at from millrace.lease where id = $1::text::uuid for update
+  ),
+  renewed as (
+    update millrace.lease l set renewed_at = now(), expires_at = now() + $2::text::int * interval '1 ms'
+    from before b where l.id = b.id returning l.id
+  ),
+  unlisted as materialized (
+    select c.id, c.job_ids from millrace.claim c, before b
+    where c.lease_id = b.id and c.created_at < b.renewed_at and c.id <> all ($3::text::uuid[])
+  ),
+  freed as (
+    update millrace.job j set claim_id = null, started_at = null, attempt = j.attempt - 1
+    from unlisted u cross join unnest(u.job_ids) x (id)
+    where j.id = x.id and j.claim_id = u.id
+    returning 1
+  ),
+  forgotten as (
+    delete from millrace.claim where id in (select id from unlisted)
+  )
+  select (select count(*) from freed)::int as freed,
+    (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels
+  from renewed r`,
+);
+
+const close = statement(
+  "close_lease",
+  `with closed as (delete from millrace.lease where id = $1::text::uuid returning id)
+  delete from millrace.claim c using closed where c.lease_id = closed.id
+    and not exists (select from unnest(c.job_ids) x (id) join millrace.job j on j.id = x.id and j.claim_id = c.id)`,
+);
+
+export interface LeaseOptions {
+  readonly leaseId: string;
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly info: unknown;
+}
+
+export async function openLease(connection: Connection, options: LeaseOptions): Promise<void> {
+  await connection.query(open, [
+    options.leaseId,
+    options.worker,
+    String(options.leaseMs),
+    JSON.stringify(options.info),
+  ]);
+}
+
+export async function renewLease(
+  connection: Connection,
+  leaseId: string,
+  leaseMs: number,
+  claims: readonly string[],
+): Promise<Renewal> {
+  const rows = await connection.query<{ freed: number; cancels: string[] | null }>(renew, [
+    leaseId,
+    String(leaseMs),
+    arrayText(claims),
+  ]);
+  const row = rows[0];
+  if (row === undefined) return { renewed: false, cancels: [], released: 0 };
+  return { renewed: true, cancels: row.cancels ?? [], released: row.freed };
+}
+
+/** Whatever a closed lease still holds is found by the reclaimer at once: a claim without a lease is over. */
+export async function closeLease(connection: Connection, leaseId: string): Promise<void> {
+  await connection.query(close, [leaseId]);
+}

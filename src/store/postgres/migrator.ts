@@ -1,0 +1,132 @@
+// Migrations are numbered files, applied once, in order, under a lock. They are additive: workers of
+// the previous version keep running while and after they are applied.
+
+import { readdir, readFile } from "node:fs/promises";
+import pg from "pg";
+import { MillraceError } from "../../domain/errors.ts";
+import { Renderer } from "./statement.ts";
+
+export interface Migration {
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+}
+
+const folder = new URL("./migrations/", import.meta.url);
+const minimumServer = 140_000;
+
+export async function loadMigrations(): Promise<Migration[]> {
+  const files = (await readdir(folder)).filter((file) => /^\d{4}_\w+\.sql$/.test(file)).sort();
+  return Promise.all(
+    files.map(async (file) => ({
+      version: Number(file.slice(0, 4)),
+      name: file.slice(5, -4),
+      sql: await readFile(new URL(file, folder), "utf8"),
+    })),
+  );
+}
+
+export interface MigrateOptions {
+  readonly url: string;
+  readonly schema: string;
+  /** false: only check that nothing is missing. */
+  readonly apply?: boolean;
+  readonly onApplied?: (migration: Migration) => void;
+}
+
+export async function migrate(options: MigrateOptions): Promise<void> {
+  const migrations = await loadMigrations();
+  const client = new pg.Client({
+    connectionString: options.url,
+    application_name: "millrace migrate",
+  });
+  await client.connect();
+  try {
+    await checkServer(client);
+    if (options.apply === false) return await checkApplied(client, options.schema, migrations);
+    await applyMissing(client, options, migrations);
+  } finally {
+    await client.end();
+  }
+}
+
+async function checkServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ number: number; text: string }>(
+    "select current_setting('server_version_num')::int as number, current_setting('server_version') as text",
+  );
+  const server = rows[0];
+  if (server !== undefined && server.number < minimumServer) {
+    throw new MillraceError(
+      "DATABASE_UNSUPPORTED",
+      `PostgreSQL ${server.text} is too old: 14 or newer is needed.`,
+    );
+  }
+}
+
+async function applyMissing(
+  client: pg.Client,
+  options: MigrateOptions,
+  migrations: Migration[],
+): Promise<void> {
+  const renderer = new Renderer(options.schema);
+  // The lock ends with the session, so a killed migrator never blocks the next one.
+  await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [
+    `millrace.migrate.${options.schema}`,
+  ]);
+  const schema = renderer.text("millrace.").slice(0, -1);
+  await client.query(`create schema if not exists ${schema}`);
+  await client.query(
+    renderer.text(
+      "create table if not exists millrace.migration (version int primary key, name text not null, applied_at timestamptz not null default now())",
+    ),
+  );
+  const applied = await appliedVersions(client, renderer);
+  refuseNewer(applied, migrations);
+  for (const migration of migrations.filter(({ version }) => !applied.has(version))) {
+    await client.query("begin");
+    await client.query("set local lock_timeout = '5s'");
+    await client.query(renderer.text(migration.sql));
+    await client.query(
+      renderer.text("insert into millrace.migration (version, name) values ($1, $2)"),
+      [migration.version, migration.name],
+    );
+    await client.query("commit");
+    options.onApplied?.(migration);
+  }
+}
+
+async function checkApplied(
+  client: pg.Client,
+  schema: string,
+  migrations: Migration[],
+): Promise<void> {
+  const renderer = new Renderer(schema);
+  const applied = await appliedVersions(client, renderer).catch(() => new Set<number>());
+  refuseNewer(applied, migrations);
+  const missing = migrations.filter(({ version }) => !applied.has(version));
+  if (missing.length > 0) {
+    throw new MillraceError(
+      "SCHEMA_OUTDATED",
+      `Schema "${schema}" lacks ${missing.length} migration(s); connect once with migrate: true.`,
+    );
+  }
+}
+
+async function appliedVersions(client: pg.Client, renderer: Renderer): Promise<Set<number>> {
+  const { rows } = await client.query<{ version: number }>(
+    renderer.text("select version from millrace.migration"),
+  );
+  return new Set(rows.map((row) => row.version));
+}
+
+/** Additive migrations let an older worker live with a schema one step ahead, but not with an unknown future. */
+function refuseNewer(applied: Set<number>, migrations: Migration[]): void {
+  const known = Math.max(0, ...migrations.map((migration) => migration.version));
+  const newest = Math.max(0, ...applied);
+  if (newest > known + 1000) {
+    throw new MillraceError(
+      "SCHEMA_TOO_NEW",
+      `The schema is at migration ${newest}, this version knows ${known}.`,
+    );
+  }
+}

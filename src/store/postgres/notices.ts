@@ -1,0 +1,26 @@
+// Wake-ups travel as one short text on one channel. Losing one costs latency, never a job.
+
+import type { Notice, NoticeTexts } from "../store.ts";
+
+export const noticeTexts: NoticeTexts = {
+  ready: (queueIds) => `ready ${[...queueIds].join(",")}`,
+  late: (queueIds) => `late ${[...queueIds].join(",")}`,
+  due: (delayMs) => `due ${Math.round(delayMs)}`,
+};
+
+export function parseNotice(text: string): Notice | null {
+  const [word, rest = ""] = text.split(" ", 2);
+  switch (word) {
+    case "ready":
+    case "late":
+      return { kind: "ready", queueIds: rest.split(",").map(Number), late: word === "late" };
+    case "due":
+      return { kind: "due", delayMs: Number(rest) };
+    case "cancel":
+      return { kind: "cancel", leaseId: rest };
+    case "queues":
+      return { kind: "queues" };
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,256 @@
+import pg from "pg";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Events } from "../../runtime/events.ts";
+import type {
+  Enqueued,
+  LeaseSession,
+  NewJob,
+  Notice,
+  ProducerSession,
+  Repair,
+  Store,
+  Transaction,
+  UpkeepSession,
+  WorkerSession,
+} from "../store.ts";
+import { cancelJob, deleteJob } from "./close.ts";
+import { Database } from "./database.ts";
+import { discardJob, listDeadLetters, reprocessJob } from "./dead-letters.ts";
+import { enqueueJobs } from "./enqueue.ts";
+import { isMissingPartition } from "./failures.ts";
+import { findLapsed, forgetEnded, leaseCensus } from "./lapsed.ts";
+import { closeLease, openLease, renewLease } from "./lease.ts";
+import { noticeTexts, parseNotice } from "./notices.ts";
+import { PostgresProducer } from "./producer.ts";
+import { expireDue, promoteDue, waitForDue } from "./promote.ts";
+import {
+  attachHistory,
+  configureQueue,
+  countQueues,
+  ensureQueues,
+  listQueues,
+  pauseQueue,
+} from "./queues.ts";
+import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
+import { settleJobs, settleLapsedJobs } from "./settle.ts";
+import { replayClaim, takeTurn } from "./turn.ts";
+import { tidyUp, vacuumHotTables } from "./upkeep.ts";
+
+export interface PostgresStoreOptions {
+  readonly url: string;
+  readonly schema: string;
+  readonly poolSize: number;
+  readonly queryTimeoutMs: number;
+  readonly enqueuePatienceMs: number;
+  readonly keyLockTimeoutMs: number;
+  readonly serverVersion: string;
+  readonly events: Events;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+export class PostgresStore implements Store {
+  readonly serverVersion: string;
+  readonly notices = noticeTexts;
+  readonly #options: PostgresStoreOptions;
+  readonly #database: Database;
+
+  constructor(options: PostgresStoreOptions) {
+    this.#options = options;
+    this.serverVersion = options.serverVersion;
+    this.#database = new Database(options);
+  }
+
+  producer(kind: "ready" | "named"): ProducerSession {
+    const { enqueuePatienceMs, keyLockTimeoutMs, clock, random, events } = this.#options;
+    const settings = { lock_timeout: kind === "named" ? `${keyLockTimeoutMs}ms` : "5s" };
+    return new PostgresProducer({
+      connection: this.#database.reserve(`producer ${kind}`, { settings }),
+      channel: this.#database.channel,
+      kind,
+      patienceMs: enqueuePatienceMs,
+      clock,
+      random,
+      events,
+    });
+  }
+
+  worker(name: string): WorkerSession {
+    const connection = this.#database.reserve(name, { settings: { lock_timeout: "5s" } });
+    return {
+      turn: (turn) => this.#withPartitions(() => takeTurn(connection, turn)),
+      replay: (claimId) => replayClaim(connection, claimId),
+      settle: (settlements, worker, process) =>
+        this.#withPartitions(() => settleJobs(connection, settlements, { worker, process })),
+      close: () => connection.close(),
+    };
+  }
+
+  /** Partitions are attached well ahead; a process that slept longer than that attaches them now. */
+  async #withPartitions<T>(body: () => Promise<T>): Promise<T> {
+    try {
+      return await body();
+    } catch (error) {
+      if (!isMissingPartition(error)) throw error;
+      await this.attachHistory();
+      return body();
+    }
+  }
+
+  lease(name: string): LeaseSession {
+    const connection = this.#database.reserve(name);
+    return {
+      open: (lease) => openLease(connection, lease),
+      renew: (leaseId, leaseMs, claims) => renewLease(connection, leaseId, leaseMs, claims),
+      end: (leaseId) => closeLease(connection, leaseId),
+      close: () => connection.close(),
+    };
+  }
+
+  upkeep(): UpkeepSession {
+    const connection = this.#database.reserve("upkeep", { settings: { lock_timeout: "2s" } });
+    const { schema } = this.#options;
+    return {
+      promote: (limit) => promoteDue(connection, limit),
+      waitForDue: () => waitForDue(connection),
+      expire: (limit, process) => expireDue(connection, limit, process),
+      census: () => leaseCensus(connection),
+      findLapsed: () => findLapsed(connection),
+      settleLapsed: (leaseId, settlements, process) =>
+        settleLapsedJobs(connection, leaseId, settlements, { worker: "reclaimer", process }),
+      forgetEnded: () => forgetEnded(connection),
+      vacuum: () => vacuumHotTables(connection, schema),
+      tidy: () => tidyUp(connection, schema),
+      close: () => connection.close(),
+    };
+  }
+
+  async listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }> {
+    const { clock, events } = this.#options;
+    const channel = pg.escapeIdentifier(this.#database.channel);
+    let closed = false;
+    const connection = this.#database.reserve("listener", {
+      onConnect: async (client) => void (await client.query(`listen ${channel}`)),
+      onNotification: (text) => {
+        const notice = parseNotice(text);
+        if (notice !== null) hear(notice);
+      },
+    });
+    // The connection is idle by nature, so its loss shows only here; meanwhile polling covers.
+    const off = events.on("connection.lost", ({ connection: name }) => {
+      if (name === "listener") void reconnect();
+    });
+    const reconnect = async (): Promise<void> => {
+      while (!closed) {
+        try {
+          await connection.connect();
+          return hear({ kind: "ready", queueIds: [], late: true });
+        } catch {
+          await clock.sleep(100);
+        }
+      }
+    };
+    await connection.connect();
+    return {
+      close: async () => {
+        closed = true;
+        off();
+        await connection.close();
+      },
+    };
+  }
+
+  async enqueueIn(
+    tx: Transaction,
+    jobs: readonly NewJob[],
+    notice: string,
+  ): Promise<(Enqueued | Error)[]> {
+    const run = async (source: { name: string; text: string }, values: unknown[]) => {
+      const answer = await tx.query(this.#database.renderer.render(source).text, values);
+      return rowsOf(answer);
+    };
+    const request = {
+      flushNo: null,
+      producer: null,
+      channel: this.#database.channel,
+      notice,
+      jobs,
+    };
+    return (await enqueueJobs(run, request)) ?? [];
+  }
+
+  find(ids: readonly string[]) {
+    return findJobs(this.#database, ids);
+  }
+
+  findByKey(tenant: string, key: string) {
+    return findJobByKey(this.#database, tenant, key);
+  }
+
+  settledOutcomes(tokens: Parameters<Store["settledOutcomes"]>[0]) {
+    return settledOutcomes(this.#database, tokens);
+  }
+
+  cancel(id: string, reason: string | null) {
+    const stateOf = async (job: string) => (await this.find([job]))[0]?.state ?? null;
+    return cancelJob(this.#database, id, reason, stateOf);
+  }
+
+  delete(id: string, repair: Repair) {
+    return deleteJob(this.#database, id, repair.reason, repair.actor);
+  }
+
+  deadLetters(filter: Parameters<Store["deadLetters"]>[0], limit: number) {
+    return listDeadLetters(this.#database, filter, limit);
+  }
+
+  reprocess(id: string, newId: string, repair: Repair) {
+    return reprocessJob(this.#database, id, newId, repair);
+  }
+
+  discard(id: string, repair: Repair) {
+    return discardJob(this.#database, id, repair);
+  }
+
+  ensureQueues(tenant: string, names: readonly string[]) {
+    return ensureQueues(this.#database, tenant, names);
+  }
+
+  queues() {
+    return listQueues(this.#database);
+  }
+
+  configureQueue(tenant: string, name: string, settings: Parameters<Store["configureQueue"]>[2]) {
+    return configureQueue(this.#database, tenant, name, settings);
+  }
+
+  pauseQueue(tenant: string, name: string, paused: boolean) {
+    return pauseQueue(this.#database, tenant, name, paused);
+  }
+
+  counts(queueIds: readonly number[]) {
+    return countQueues(this.#database, queueIds);
+  }
+
+  attachHistory() {
+    return attachHistory(this.#database);
+  }
+
+  close(): Promise<void> {
+    return this.#database.close();
+  }
+}
+
+/** Drivers answer with `{ rows }` or with the rows themselves. */
+function rowsOf(answer: unknown): Record<string, unknown>[] {
+  if (Array.isArray(answer)) return answer;
+  if (
+    typeof answer === "object" &&
+    answer !== null &&
+    "rows" in answer &&
+    Array.isArray(answer.rows)
+  ) {
+    return answer.rows;
+  }
+  throw new TypeError("tx.query must answer with rows, or with an object that has rows");
+}

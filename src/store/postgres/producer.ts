@@ -1,0 +1,157 @@
+// A producer's session: numbered flushes on one connection, and the exact answer after a lost one.
+
+import { randomUUID } from "node:crypto";
+import { MillraceError } from "../../domain/errors.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Events } from "../../runtime/events.ts";
+import type { Flushed, FlushOptions, NewJob, ProducerSession } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { answersOfCommitted, enqueueJobs, needsTransaction } from "./enqueue.ts";
+import { isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
+import { flushAndClaimJobs, flushJobs, registerProducer, sendNotice, wasFlushed } from "./flush.ts";
+
+export interface ProducerOptions {
+  readonly connection: Connection;
+  readonly channel: string;
+  readonly kind: "ready" | "named";
+  readonly patienceMs: number;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly events: Events;
+}
+
+export class PostgresProducer implements ProducerSession {
+  readonly #options: ProducerOptions;
+  #producer: string | null = null;
+  #flushNo = 0;
+
+  constructor(options: ProducerOptions) {
+    this.#options = options;
+  }
+
+  async flush(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
+    const { clock, patienceMs, random, kind } = this.#options;
+    const deadline = clock.monotonic() + patienceMs;
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#attempt(jobs, tries === 1 ? options : { ...options, claim: undefined });
+      } catch (error) {
+        if (kind === "named" && isLockTimeout(error))
+          throw new MillraceError("KEY_BUSY", undefined, { cause: error });
+        if (!isConnectionError(error) && !isRetryable(error)) throw error;
+        if (isConnectionError(error)) {
+          const flushed = await this.#resolve(jobs, deadline, error);
+          if (flushed !== null) return flushed;
+        }
+        if (clock.monotonic() >= deadline || (isRetryable(error) && tries >= 5))
+          throw unavailable(error);
+        await clock.sleep(10 * 2 ** Math.min(tries, 6) * random());
+      }
+    }
+  }
+
+  async #attempt(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
+    const { connection, channel, kind } = this.#options;
+    const { notice, claim, atomic = false } = options;
+    const producer = await this.#register();
+    const request = { producer, flushNo: this.#flushNo + 1, channel, notice, jobs };
+    let flushed: Flushed | null;
+    if (kind === "named") flushed = await this.#flushNamed(request, atomic);
+    else if (claim === undefined) {
+      flushed = (await flushJobs(connection, request)) ? accepted(jobs) : null;
+    } else {
+      const {
+        flushed: done,
+        claimedAt,
+        lastSeq,
+      } = await flushAndClaimJobs(connection, request, claim);
+      flushed = done ? { ...accepted(jobs), claimedAt, lastSeq } : null;
+    }
+    if (flushed === null) {
+      // The producer's row is gone or ahead of us: nothing was inserted, start over under a new name.
+      this.#producer = null;
+      return this.#attempt(jobs, options);
+    }
+    this.#flushNo = request.flushNo;
+    return flushed;
+  }
+
+  async #flushNamed(
+    request: Parameters<typeof enqueueJobs>[1],
+    atomic: boolean,
+  ): Promise<Flushed | null> {
+    const { connection } = this.#options;
+    const run = () => enqueueJobs((source, values) => connection.query(source, values), request);
+    const together = async () => {
+      const answers = await run();
+      const refused = atomic ? answers?.find((answer) => answer instanceof Error) : undefined;
+      if (refused !== undefined) throw refused;
+      return answers;
+    };
+    const inTransaction = atomic || needsTransaction(request.jobs);
+    const answers = inTransaction ? await connection.transaction(together) : await run();
+    return answers === null ? null : { answers, claimedAt: null, lastSeq: null };
+  }
+
+  /** Was the flush whose answer was lost committed? Asks until the database answers or patience ends. */
+  async #resolve(
+    jobs: readonly NewJob[],
+    deadline: number,
+    cause: unknown,
+  ): Promise<Flushed | null> {
+    const { connection, clock, random, events, kind } = this.#options;
+    const producer = this.#producer;
+    if (producer === null) return null;
+    const flushNo = this.#flushNo + 1;
+    for (;;) {
+      try {
+        const committed = await wasFlushed(connection, producer, flushNo);
+        this.#flushNo = flushNo;
+        events.emit("flush.resolved", { committed, jobs: jobs.length });
+        if (!committed) return null;
+        if (kind === "ready") return accepted(jobs);
+        const answers = await answersOfCommitted(
+          (source, values) => connection.query(source, values),
+          jobs,
+        );
+        return { answers, claimedAt: null, lastSeq: null };
+      } catch (error) {
+        if (!isConnectionError(error) && !isRetryable(error)) throw error;
+        if (clock.monotonic() >= deadline) throw unavailable(cause);
+        await clock.sleep(50 * random());
+      }
+    }
+  }
+
+  async #register(): Promise<string> {
+    if (this.#producer !== null) return this.#producer;
+    const producer = randomUUID();
+    await registerProducer(this.#options.connection, producer);
+    this.#producer = producer;
+    this.#flushNo = 0;
+    return producer;
+  }
+
+  async notify(notice: string): Promise<void> {
+    await sendNotice(this.#options.connection, this.#options.channel, notice);
+  }
+
+  async close(): Promise<void> {
+    await this.#options.connection.close();
+  }
+}
+
+const accepted = (jobs: readonly NewJob[]): Flushed => ({
+  answers: jobs.map((job) => ({ id: job.id, existing: false })),
+  claimedAt: null,
+  lastSeq: null,
+});
+
+const unavailable = (cause: unknown) =>
+  new MillraceError(
+    "DATABASE_UNAVAILABLE",
+    "PostgreSQL did not answer; whether the jobs were stored is unknown.",
+    {
+      cause,
+    },
+  );

@@ -1,0 +1,152 @@
+// Queues, their settings and their counts.
+
+import { MillraceError } from "../../domain/errors.ts";
+import type { Queue, QueueCounts, QueueSettings } from "../store.ts";
+import type { Database } from "./database.ts";
+import { statement } from "./statement.ts";
+
+const columns = `id, tenant, name, description, is_active, paused_at is not null as paused, max_attempts,
+  enforce_unique_reference, capacity, warn_depth, retention_days, key_ttl_seconds`;
+
+const ensure = statement(
+  "ensure_queues",
+  `insert into millrace.queue (tenant, name)
+  select $1::text, name from unnest($2::text[]) name order by name on conflict (tenant, name) do nothing`,
+);
+
+const read = statement(
+  "read_queues",
+  `select ${columns} from millrace.queue where $2::text[] is null or (tenant = $1::text and name = any($2::text[])) order by name`,
+);
+
+const update = statement(
+  "update_queue",
+  `update millrace.queue set
+    description = case when $3::json->'description' is null then description else $3::json->>'description' end,
+    is_active = coalesce(($3::json->>'isActive')::boolean, is_active),
+    max_attempts = case when $3::json->'maxAttempts' is null then max_attempts else ($3::json->>'maxAttempts')::smallint end,
+    enforce_unique_reference = coalesce(($3::json->>'enforceUniqueReference')::boolean, enforce_unique_reference),
+    capacity = case when $3::json->'capacity' is null then capacity else ($3::json->>'capacity')::int end,
+    warn_depth = case when $3::json->'warnDepth' is null then warn_depth else ($3::json->>'warnDepth')::int end,
+    retention_days = coalesce(($3::json->>'retentionDays')::smallint, retention_days),
+    key_ttl_seconds = coalesce(($3::json->>'keyTtlSeconds')::int, key_ttl_seconds),
+    updated_at = now()
+  where tenant = $1::text and name = $2::text returning ${columns}`,
+);
+
+const pause = statement(
+  "pause_queue",
+  `update millrace.queue set paused_at = case when $3::boolean then coalesce(paused_at, now()) end, updated_at = now()
+  where tenant = $1::text and name = $2::text
+  returning ${columns}, pg_notify($4::text, case when $3::boolean then 'queues' else 'ready ' || id end)`,
+);
+
+const announce = statement("announce_queues", `select pg_notify($1::text, 'queues')`);
+
+const attach = statement(
+  "attach_history",
+  `select sum(millrace.attach_history(class::smallint, (now() at time zone 'utc')::date - 1, $1::int))::int as attached
+  from (select distinct retention_days as class from millrace.queue union select 30) classes`,
+);
+
+const counts = statement(
+  "count_queues",
+  `select queue_id, sum(enqueued)::float8 as enqueued, sum(completed)::float8 as completed, sum(dead)::float8 as dead,
+    sum(removed)::float8 as removed, sum(retried)::float8 as retried
+  from millrace.queue_count where queue_id = any($1::int[]) group by queue_id`,
+);
+
+interface QueueRow {
+  id: number;
+  tenant: string;
+  name: string;
+  description: string | null;
+  is_active: boolean;
+  paused: boolean;
+  max_attempts: number | null;
+  enforce_unique_reference: boolean;
+  capacity: number | null;
+  warn_depth: number | null;
+  retention_days: number;
+  key_ttl_seconds: number;
+}
+
+const toQueue = (row: QueueRow): Queue => ({
+  id: row.id,
+  tenant: row.tenant,
+  name: row.name,
+  description: row.description,
+  isActive: row.is_active,
+  paused: row.paused,
+  maxAttempts: row.max_attempts,
+  enforceUniqueReference: row.enforce_unique_reference,
+  capacity: row.capacity,
+  warnDepth: row.warn_depth,
+  retentionDays: row.retention_days,
+  keyTtlSeconds: row.key_ttl_seconds,
+});
+
+export async function ensureQueues(
+  database: Database,
+  tenant: string,
+  names: readonly string[],
+): Promise<Queue[]> {
+  const known = await database.query<QueueRow>(read, [tenant, names]);
+  if (known.length === new Set(names).size) return known.map(toQueue);
+  await database.query(ensure, [tenant, names]);
+  return (await database.query<QueueRow>(read, [tenant, names])).map(toQueue);
+}
+
+export async function listQueues(database: Database): Promise<Queue[]> {
+  return (await database.query<QueueRow>(read, [null, null])).map(toQueue);
+}
+
+export async function configureQueue(
+  database: Database,
+  tenant: string,
+  name: string,
+  settings: QueueSettings,
+): Promise<Queue> {
+  await ensureQueues(database, tenant, [name]);
+  const rows = await database.query<QueueRow>(update, [tenant, name, JSON.stringify(settings)]);
+  if (settings.retentionDays !== undefined) await attachHistory(database);
+  await database.query(announce, [database.channel]);
+  return found(rows[0], name);
+}
+
+export async function pauseQueue(
+  database: Database,
+  tenant: string,
+  name: string,
+  paused: boolean,
+): Promise<Queue> {
+  const rows = await database.query<QueueRow>(pause, [tenant, name, paused, database.channel]);
+  return found(rows[0], name);
+}
+
+function found(row: QueueRow | undefined, name: string): Queue {
+  if (row === undefined) throw new MillraceError("QUEUE_NOT_FOUND", `There is no queue "${name}".`);
+  return toQueue(row);
+}
+
+/** History partitions for yesterday and the next 14 days, for every retention class in use. */
+export async function attachHistory(database: Database): Promise<number> {
+  const rows = await database.query<{ attached: number }>(attach, [16]);
+  return rows[0]?.attached ?? 0;
+}
+
+const noCounts = { enqueued: 0, completed: 0, dead: 0, removed: 0, retried: 0, depth: 0 };
+
+export async function countQueues(
+  database: Database,
+  ids: readonly number[],
+): Promise<Map<number, QueueCounts>> {
+  const rows = await database.query<Omit<QueueCounts, "depth"> & { queue_id: number }>(counts, [
+    ids,
+  ]);
+  const byId = new Map<number, QueueCounts>(ids.map((id) => [id, noCounts]));
+  for (const { queue_id, ...row } of rows) {
+    byId.set(queue_id, { ...row, depth: row.enqueued - row.completed - row.dead - row.removed });
+  }
+  return byId;
+}

@@ -1,0 +1,157 @@
+// Every end of a run but the plain completion: retry, snooze, release, cancel-ack, fail; and the same
+// ends decided by the reclaimer for runs whose lease is over. One statement, fenced by the token.
+
+import type { Settled, Settlement } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { statement } from "./statement.ts";
+
+const input = `input as materialized (
+    select * from json_to_recordset($1::text::json) as i (id uuid, claim_id uuid, claim_no int, kind text,
+      delay_ms bigint, charged boolean, error_class text, fingerprint text, message text, stack text, timeline json)
+  )`;
+
+/** Somebody who was asked to cancel does not come back. */
+const move = `ended as (
+    delete from millrace.job j using allowed i
+    where j.id = i.id and j.claim_id = i.claim_id and j.claim_no = i.claim_no
+      and (i.kind <> 'released' or j.cancel_requested)
+    returning j.*, i.delay_ms, i.charged, i.error_class, i.fingerprint, i.message, i.stack,
+      i.timeline as new_timeline,
+      case when j.cancel_requested and i.kind in ('retried', 'snoozed', 'released') then 'cancelled' else i.kind end as kind,
+      case when i.kind in ('snoozed', 'released') then j.attempt - 1 else j.attempt end as new_attempt,
+      j.crash_count + case when i.charged then 1 else 0 end as new_crash_count
+  ),
+  freed as (
+    update millrace.job j
+    set claim_id = null, started_at = null, attempt = j.attempt - 1, timeline = i.timeline
+    from allowed i
+    where j.id = i.id and j.claim_id = i.claim_id and j.claim_no = i.claim_no
+      and i.kind = 'released' and not j.cancel_requested
+    returning j.id, j.queue_id
+  ),
+  delayed as (
+    insert into millrace.scheduled_job (id, due_at, created_at, expires_at, queue_id, tenant_slot, lane, claim_no,
+      max_runtime_ms, weight, attempt, max_attempts, crash_count, type, tenant, payload, correlation_id,
+      idempotency_key, reference, meta, timeline)
+    select id, now() + delay_ms * interval '1 ms', created_at, expires_at, queue_id, tenant_slot, lane, claim_no,
+      max_runtime_ms, weight, new_attempt, max_attempts, new_crash_count, type, tenant, payload, correlation_id,
+      idempotency_key, reference, meta, new_timeline
+    from ended where kind in ('retried', 'snoozed')
+  ),
+  buried as (
+    insert into millrace.dead_job (id, created_at, started_at, finished_at, expires_at, queue_id, claim_id, claim_no,
+      max_runtime_ms, weight, attempt, max_attempts, crash_count, type, tenant, worker, payload, correlation_id,
+      idempotency_key, reference, meta, timeline, error_class, error_fingerprint, error_message, error_stack)
+    select id, created_at, started_at, now(), expires_at, queue_id, claim_id, claim_no,
+      max_runtime_ms, weight, new_attempt, max_attempts, new_crash_count, type, tenant, $2::text, payload, correlation_id,
+      idempotency_key, reference, meta, new_timeline, error_class, fingerprint, message, stack
+    from ended where kind = 'dead'
+  ),
+  archived as (
+    insert into millrace.history (id, state, created_at, started_at, finished_at, claim_id, queue_id, claim_no,
+      retention_days, weight, attempt, max_attempts, crash_count, type, tenant, worker, payload,
+      correlation_id, idempotency_key, reference, meta, timeline)
+    select e.id, 'cancelled', e.created_at, e.started_at, now(), e.claim_id, e.queue_id, e.claim_no,
+      q.retention_days, e.weight, e.new_attempt, e.max_attempts, e.new_crash_count, e.type, e.tenant, $2::text, e.payload,
+      e.correlation_id, e.idempotency_key, e.reference, e.meta, e.new_timeline
+    from ended e join millrace.queue q on q.id = e.queue_id where e.kind = 'cancelled'
+  ),
+  counted as (
+    insert into millrace.queue_count (queue_id, process, minute, dead, removed, retried)
+    select queue_id, $3::text::uuid, date_trunc('minute', now()),
+      count(*) filter (where kind = 'dead'), count(*) filter (where kind = 'cancelled'),
+      count(*) filter (where kind = 'retried')
+    from ended group by queue_id
+    on conflict (queue_id, process, minute) do update
+      set dead = queue_count.dead + excluded.dead, removed = queue_count.removed + excluded.removed,
+        retried = queue_count.retried + excluded.retried
+  )`;
+
+const result = `select id, kind from ended union all select id, 'released' from freed`;
+
+const settleHeld = statement(
+  "settle_held",
+  `with ${input}, allowed as (select * from input), ${move} ${result}`,
+);
+
+// The lease row is locked, so that a renewal that comes at the same time either wins or is refused.
+const settleLapsed = statement(
+  "settle_lapsed",
+  `with ${input},
+  lapsed as materialized (
+    select l.id from millrace.lease l where l.id = $4::text::uuid and l.expires_at < now() for update
+  ),
+  over as materialized (
+    select c.id from millrace.claim c
+    where c.id = any (array(select distinct claim_id from input))
+      and (c.lease_id in (select id from lapsed) or c.expires_at < now()
+        or (c.lease_id is not null and not exists (select from millrace.lease l where l.id = c.lease_id)))
+  ),
+  allowed as materialized (
+    select i.* from input i
+    where i.claim_id in (select id from over)
+      or exists (select from millrace.job j where j.id = i.id and j.claim_id = i.claim_id
+        and j.started_at + j.max_runtime_ms * interval '1 ms' < now())
+  ),
+  ${move},
+  forgotten as (
+    delete from millrace.claim c where c.id in (select id from over)
+      and not exists (select from unnest(c.job_ids) x (id) where x.id not in (select id from input)
+        and exists (select from millrace.job j where j.id = x.id and j.claim_id = c.id))
+    returning c.id
+  ),
+  closed as (
+    delete from millrace.lease l where l.id in (select id from lapsed)
+      and not exists (select from millrace.claim c where c.lease_id = l.id and c.id not in (select id from forgotten))
+  )
+  ${result}`,
+);
+
+const toRow = (s: Settlement) => {
+  const { outcome } = s;
+  const error = "error" in outcome ? outcome.error : undefined;
+  return {
+    id: s.id,
+    claim_id: s.token.claimId,
+    claim_no: s.token.claimNo,
+    kind: outcome.kind,
+    delay_ms: "delayMs" in outcome ? Math.round(outcome.delayMs) : null,
+    charged: s.charged === true,
+    error_class: error?.class,
+    fingerprint: error?.fingerprint,
+    message: error?.message,
+    stack: error?.stack,
+    timeline: s.timeline,
+  };
+};
+
+interface SettleContext {
+  readonly worker: string;
+  readonly process: string;
+}
+
+const toMap = (rows: unknown[][]): Settled =>
+  new Map(rows.map((row) => [String(row[0]), String(row[1])]));
+
+/** The jobs that took effect, with how they ended; whoever is missing was superseded, or is a repeat. */
+export async function settleJobs(
+  connection: Connection,
+  settlements: readonly Settlement[],
+  context: SettleContext,
+): Promise<Settled> {
+  const rows = JSON.stringify(settlements.map(toRow));
+  return toMap(await connection.rows(settleHeld, [rows, context.worker, context.process]));
+}
+
+/** The same for runs whose lease is over (or whose time is), checked again in this statement. */
+export async function settleLapsedJobs(
+  connection: Connection,
+  leaseId: string | null,
+  settlements: readonly Settlement[],
+  context: SettleContext,
+): Promise<Settled> {
+  const rows = JSON.stringify(settlements.map(toRow));
+  return toMap(
+    await connection.rows(settleLapsed, [rows, context.worker, context.process, leaseId]),
+  );
+}

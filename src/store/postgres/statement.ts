@@ -1,0 +1,59 @@
+// SQL is static text. `millrace.` stands for the schema and is rendered once per database.
+
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+export const statement = (name: string, text: string): Statement => Object.freeze({ name, text });
+
+export class Renderer {
+  readonly #schema: string;
+  readonly #rendered = new Map<Statement, Statement>();
+
+  constructor(schema: string) {
+    this.#schema = `"${schema.replaceAll('"', '""')}".`;
+  }
+
+  render(source: Statement): Statement {
+    let rendered = this.#rendered.get(source);
+    if (rendered === undefined) {
+      rendered = statement(source.name, this.text(source.text));
+      this.#rendered.set(source, rendered);
+    }
+    return rendered;
+  }
+
+  text(sql: string): string {
+    return sql.replace(/\bmillrace\./g, this.#schema);
+  }
+}
+
+/** An array parameter as text: cheap to build, and every driver can send it. */
+export function arrayText(
+  values: readonly (string | number | boolean | null | undefined)[],
+): string {
+  let text = "{";
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (i > 0) text += ",";
+    if (value === null || value === undefined) text += "NULL";
+    else if (typeof value === "string") text += quoted(value);
+    else text += value;
+  }
+  return `${text}}`;
+}
+
+/** The same, but null when there is nothing in it: `unnest(null)` costs nothing. */
+export function sparseArrayText(
+  values: readonly (string | number | null | undefined)[],
+): string | null {
+  return values.some((value) => value !== null && value !== undefined) ? arrayText(values) : null;
+}
+
+const plain = /^[A-Za-z0-9_.:-]+$/;
+
+function quoted(value: string): string {
+  if (plain.test(value) && value.toUpperCase() !== "NULL") return value;
+  return `"${value.replace(/["\\]/g, "\\$&")}"`;
+}

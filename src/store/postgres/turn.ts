@@ -1,0 +1,208 @@
+// One round trip of a worker: completions of the last batch, and the claim of the next one.
+//
+// A completion deletes the hot row under its token and appends to history. A claim is a HOT update of
+// rows found by the claim index; `ctid = any(array(…))` keeps the plan the same whatever the statistics.
+// Both see one snapshot, which is fine: neither reads what the other writes.
+
+import type { ClaimedJob, JobMeta } from "../../domain/job.ts";
+import type { Timeline } from "../../domain/timeline.ts";
+import type { Claimed, ClaimRequest, Turn, Turned } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { arrayText, statement } from "./statement.ts";
+
+const settle = `settled as (
+    delete from millrace.job j
+    using rows from (unnest($1::text::uuid[]), unnest($2::text::uuid[]), unnest($3::text::int[]),
+      json_array_elements($4::text::json)) s (id, claim_id, claim_no, result)
+    where j.id = s.id and j.claim_id = s.claim_id and j.claim_no = s.claim_no
+    returning j.*, s.result
+  ),
+  archived as (
+    insert into millrace.history (id, state, created_at, started_at, finished_at, claim_id, queue_id, claim_no,
+      retention_days, weight, attempt, max_attempts, crash_count, type, tenant, worker, payload, result,
+      correlation_id, idempotency_key, reference, meta, timeline)
+    select s.id, 'completed', s.created_at, s.started_at, now(), s.claim_id, s.queue_id, s.claim_no,
+      q.retention_days, s.weight, s.attempt, s.max_attempts, s.crash_count, s.type, s.tenant, $5::text, s.payload,
+      case when json_typeof(s.result) <> 'null' then s.result end,
+      s.correlation_id, s.idempotency_key, s.reference, s.meta, s.timeline
+    from settled s join millrace.queue q on q.id = s.queue_id
+  ),
+  counted as (
+    insert into millrace.queue_count (queue_id, process, minute, completed)
+    select queue_id, $6::text::uuid, date_trunc('minute', now()), count(*) from settled group by queue_id
+    on conflict (queue_id, process, minute) do update set completed = queue_count.completed + excluded.completed
+  ),
+  finished as (
+    delete from millrace.claim where id = any($7::text::uuid[])
+  )`;
+
+const openQueues = `open_queue as materialized (
+    select q.id, w.place from unnest($12::text::int[]) with ordinality w (id, place)
+    join millrace.queue q on q.id = w.id and q.paused_at is null and q.is_active
+  )`;
+
+// A loose scan: one index probe per weight that a queue holds.
+const headsByScan = `head (queue_id, place, weight) as (
+    select o.id, o.place,
+      (select j.weight from millrace.job j where j.queue_id = o.id order by j.weight limit 1)
+    from open_queue o
+    union all
+    select h.queue_id, h.place,
+      (select j.weight from millrace.job j where j.queue_id = h.queue_id and j.weight > h.weight
+        order by j.weight limit 1)
+    from head h where h.weight is not null
+  ),
+  start as materialized (
+    select queue_id, weight, 0::bigint as seq from head where weight is not null order by weight, place
+  )`;
+
+const headsByHint = `start as materialized (
+    select h.queue_id, h.weight, h.seq
+    from unnest($14::text::int[], $15::text::smallint[], $16::text::bigint[]) h (queue_id, weight, seq)
+    join open_queue o on o.id = h.queue_id order by h.weight, o.place
+  )`;
+
+const runnable = `j.claim_id is null and (j.expires_at is null or j.expires_at > now())
+          and ($11::text is null or j.type = any($11::text::text[]))`;
+
+const take = `claimed as (
+    update millrace.job j
+    set claim_id = $8::text::uuid, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = now()
+    where j.ctid = any (array(
+      select found.tid from start s cross join lateral (
+        select j.ctid as tid from millrace.job j
+        where j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0 and j.lane = 0
+          and j.seq > s.seq and ${runnable}
+        order by j.seq limit $10::text::int for update skip locked
+      ) found limit $10::text::int
+    ) || array(
+      select found.tid from start s cross join lateral (
+        select j.ctid as tid from millrace.job j
+        where $13::text::boolean and j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0
+          and j.lane = -1 and ${runnable}
+        order by j.seq limit 1 for update skip locked
+      ) found limit 1
+    ))
+    returning j.*
+  ),
+  recorded as (
+    insert into millrace.claim (id, lease_id, deadline, job_ids)
+    select $8::text::uuid, $9::text::uuid, now() + min(max_runtime_ms) * interval '1 ms', array_agg(id)
+    from claimed having count(*) > 0
+  )`;
+
+const claimedColumns = `id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, max_runtime_ms,
+    payload, correlation_id, idempotency_key, reference, meta, timeline, created_at, started_at, weight, seq::float8`;
+
+const answer = `select null::uuid, count(*)::int, null, null, null, null, null, null, null, null, null, null, null, null, null,
+    null, null, null, null from settled
+  union all
+  (select ${claimedColumns} from claimed order by weight, seq)`;
+
+const settleOnly = statement(
+  "settle_completed",
+  `with ${settle} select null::uuid, count(*)::int from settled`,
+);
+
+const turnByScan = statement(
+  "turn_by_scan",
+  `with recursive ${settle}, ${openQueues}, ${headsByScan}, ${take} ${answer}`,
+);
+
+const turnByHint = statement(
+  "turn_by_hint",
+  `with ${settle}, ${openQueues}, ${headsByHint}, ${take} ${answer}`,
+);
+
+const replay = statement(
+  "replay_claim",
+  `select ${claimedColumns} from millrace.job
+  where id = any (array(select unnest(job_ids) from millrace.claim where id = $1::text::uuid))
+    and claim_id = $1::text::uuid
+  order by weight, seq`,
+);
+
+function settleParameters(turn: Turn): (string | null)[] {
+  const { completions } = turn;
+  const results = completions.some((c) => c.result !== undefined);
+  return [
+    arrayText(completions.map((c) => c.id)),
+    arrayText(completions.map((c) => c.token.claimId)),
+    arrayText(completions.map((c) => c.token.claimNo)),
+    results ? `[${completions.map((c) => c.result ?? "null").join(",")}]` : null,
+    turn.worker,
+    turn.process,
+    arrayText(turn.finishedClaims),
+  ];
+}
+
+function claimParameters(claim: ClaimRequest): (string | null)[] {
+  return [
+    claim.claimId,
+    claim.leaseId,
+    String(claim.limit),
+    claim.types === null ? null : arrayText(claim.types),
+    arrayText(claim.queueIds),
+    String(claim.suspect),
+  ];
+}
+
+function hintParameters(claim: ClaimRequest): string[] {
+  if (claim.hints === null) return [];
+  return [
+    arrayText(claim.hints.map((hint) => hint.queueId)),
+    arrayText(claim.hints.map((hint) => hint.weight)),
+    arrayText(claim.hints.map((hint) => hint.afterSeq)),
+  ];
+}
+
+export async function takeTurn(connection: Connection, turn: Turn): Promise<Turned> {
+  const { claim } = turn;
+  if (claim === null) {
+    const rows = await connection.rows(settleOnly, settleParameters(turn));
+    return { completed: Number(rows[0]?.[1] ?? 0), jobs: [] };
+  }
+  const source = claim.hints === null ? turnByScan : turnByHint;
+  const rows = await connection.rows(source, [
+    ...settleParameters(turn),
+    ...claimParameters(claim),
+    ...hintParameters(claim),
+  ]);
+  const jobs: ReturnType<typeof toClaimedJob>[] = [];
+  for (let i = 1; i < rows.length; i++) jobs.push(toClaimedJob(claim.claimId, rows[i] ?? []));
+  return { completed: Number(rows[0]?.[1] ?? 0), jobs };
+}
+
+/** The same claim id returns the same jobs, as far as they are still held under it. */
+export async function replayClaim(connection: Connection, claimId: string): Promise<Claimed> {
+  const rows = await connection.rows(replay, [claimId]);
+  return { jobs: rows.map((row) => toClaimedJob(claimId, row)) };
+}
+
+function toClaimedJob(
+  claimId: string,
+  row: unknown[],
+): ClaimedJob & { weight: number; seq: number } {
+  const id = row[0] as string;
+  return {
+    id,
+    token: { claimId, claimNo: row[1] as number },
+    type: row[2] as string,
+    queueId: row[3] as number,
+    tenant: row[4] as string,
+    attempt: row[5] as number,
+    maxAttempts: row[6] as number,
+    crashCount: row[7] as number,
+    maxRuntimeMs: row[8] as number | null,
+    payload: row[9],
+    correlationId: (row[10] as string | null) ?? id,
+    idempotencyKey: (row[11] as string | null) ?? id,
+    reference: row[12] as string | null,
+    meta: (row[13] as JobMeta | null) ?? {},
+    timeline: (row[14] as Timeline | null) ?? [],
+    createdAt: row[15] as Date,
+    startedAt: row[16] as Date,
+    weight: row[17] as number,
+    seq: row[18] as number,
+  };
+}

@@ -1,0 +1,68 @@
+// Upkeep of the tables themselves: any process may do it, one at a time does.
+
+import type { Connection } from "./connection.ts";
+import { statement } from "./statement.ts";
+
+const lock = statement(
+  "upkeep_lock",
+  "select pg_try_advisory_lock(hashtextextended($1::text, 0)) as locked",
+);
+const unlock = statement(
+  "upkeep_unlock",
+  "select pg_advisory_unlock(hashtextextended($1::text, 0))",
+);
+const vacuum = statement(
+  "",
+  "vacuum (truncate false, skip_locked true) millrace.job, millrace.claim, millrace.lease, millrace.producer, millrace.queue_count, millrace.scheduled_job",
+);
+
+// Minutes of processes that are over are folded into one row per queue, so that sums stay short.
+const foldCounts = statement(
+  "fold_counts",
+  `with old as (
+    delete from millrace.queue_count c where c.minute < now() - interval '5 minutes' and
+      c.process <> '00000000-0000-0000-0000-000000000000' returning *
+  ),
+  sums as (
+    select queue_id, sum(enqueued) e, sum(completed) c, sum(dead) d, sum(removed) r, sum(retried) t from old group by queue_id
+  )
+  insert into millrace.queue_count (queue_id, process, minute, enqueued, completed, dead, removed, retried)
+  select queue_id, '00000000-0000-0000-0000-000000000000', 'epoch', e, c, d, r, t from sums
+  on conflict (queue_id, process, minute) do update set
+    enqueued = queue_count.enqueued + excluded.enqueued, completed = queue_count.completed + excluded.completed,
+    dead = queue_count.dead + excluded.dead, removed = queue_count.removed + excluded.removed,
+    retried = queue_count.retried + excluded.retried`,
+);
+
+const forget = statement(
+  "forget_old_names",
+  `with names as (delete from millrace.unique_name where ctid = any (array(
+    select ctid from millrace.unique_name where expires_at < now() limit 1000)))
+  delete from millrace.producer where seen_at < now() - interval '1 day'`,
+);
+
+async function exclusively(
+  connection: Connection,
+  name: string,
+  body: () => Promise<unknown>,
+): Promise<boolean> {
+  const rows = await connection.query<{ locked: boolean }>(lock, [name]);
+  if (rows[0]?.locked !== true) return false;
+  try {
+    await body();
+  } finally {
+    await connection.query(unlock, [name]);
+  }
+  return true;
+}
+
+export function vacuumHotTables(connection: Connection, schema: string): Promise<boolean> {
+  return exclusively(connection, `millrace.vacuum.${schema}`, () => connection.query(vacuum));
+}
+
+export function tidyUp(connection: Connection, schema: string): Promise<boolean> {
+  return exclusively(connection, `millrace.tidy.${schema}`, async () => {
+    await connection.query(foldCounts);
+    await connection.query(forget);
+  });
+}

@@ -1,0 +1,286 @@
+// What the rest of Millrace may ask of its store. Domain words only; no driver type crosses it.
+
+import type { ClaimedJob, Job, JobMeta } from "../domain/job.ts";
+import type { Outcome } from "../domain/outcome.ts";
+import type { RunOutcome, Timeline } from "../domain/timeline.ts";
+import type { Token } from "../domain/token.ts";
+
+/** Anything that runs SQL inside the caller's own transaction. */
+export interface Transaction {
+  query(text: string, values: unknown[]): PromiseLike<unknown>;
+}
+
+export interface NewJob {
+  readonly id: string;
+  readonly type: string;
+  readonly queueId: number;
+  readonly tenant: string;
+  readonly weight: number;
+  readonly maxAttempts: number;
+  /** JSON text. */
+  readonly payload: string;
+  readonly delayMs?: number | undefined;
+  readonly expiresInMs?: number | undefined;
+  readonly maxRuntimeMs?: number | undefined;
+  readonly correlationId?: string | undefined;
+  readonly key?: string | undefined;
+  /** Hex; what "the same request" means for an idempotency key. */
+  readonly requestHash?: string | undefined;
+  readonly reference?: string | undefined;
+  readonly uniqueReference?: boolean | undefined;
+  readonly meta?: JobMeta | undefined;
+}
+
+export interface Enqueued {
+  readonly id: string;
+  /** True when this very request had been made before: the id is the old job's. */
+  readonly existing: boolean;
+}
+
+export interface QueueSettings {
+  readonly description?: string | null;
+  readonly isActive?: boolean;
+  readonly maxAttempts?: number | null;
+  readonly enforceUniqueReference?: boolean;
+  readonly capacity?: number | null;
+  readonly warnDepth?: number | null;
+  readonly retentionDays?: number;
+  readonly keyTtlSeconds?: number;
+}
+
+export interface Queue extends Required<QueueSettings> {
+  readonly id: number;
+  readonly tenant: string;
+  readonly name: string;
+  readonly paused: boolean;
+}
+
+export interface QueueCounts {
+  readonly enqueued: number;
+  readonly completed: number;
+  readonly dead: number;
+  readonly removed: number;
+  readonly retried: number;
+  /** Jobs that have not ended: scheduled, ready or running. */
+  readonly depth: number;
+}
+
+/** Where a claim starts looking, so that it need not walk over what is already taken. */
+export interface ClaimHint {
+  readonly queueId: number;
+  readonly weight: number;
+  readonly afterSeq: number;
+}
+
+export interface ClaimRequest {
+  readonly claimId: string;
+  readonly leaseId: string;
+  readonly limit: number;
+  /** Only these types; null: every type. */
+  readonly types: readonly string[] | null;
+  readonly queueIds: readonly number[];
+  /** null: look from the head of each queue. */
+  readonly hints: readonly ClaimHint[] | null;
+  /** May one suspect (a job that was there when a process died) be among them? */
+  readonly suspect: boolean;
+}
+
+export interface Claimed {
+  readonly jobs: readonly (ClaimedJob & { readonly weight: number; readonly seq: number })[];
+}
+
+export interface Completion {
+  readonly id: string;
+  readonly token: Token;
+  /** JSON text, or undefined for none. */
+  readonly result: string | undefined;
+}
+
+export interface Settlement {
+  readonly id: string;
+  readonly token: Token;
+  readonly outcome: Exclude<Outcome, { kind: "completed" }>;
+  readonly timeline: Timeline;
+  /** One more crash on the job's account. */
+  readonly charged?: boolean;
+}
+
+/** One round trip of a worker: what it has finished, and what it wants next. */
+export interface Turn {
+  readonly worker: string;
+  readonly process: string;
+  readonly completions: readonly Completion[];
+  readonly finishedClaims: readonly string[];
+  readonly claim: ClaimRequest | null;
+}
+
+export interface Turned extends Claimed {
+  /** How many completions took effect; fewer than asked: some were superseded, or repeats. */
+  readonly completed: number;
+}
+
+export interface Renewal {
+  readonly renewed: boolean;
+  /** Jobs of this lease somebody wants cancelled. */
+  readonly cancels: readonly string[];
+  /** Claims that the holder did not list and that were given back. */
+  readonly released: number;
+}
+
+export interface LapsedJob {
+  readonly id: string;
+  readonly token: Token;
+  readonly type: string;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly crashCount: number;
+  readonly timeline: Timeline;
+  readonly startedAt: Date;
+  readonly worker: string;
+  /** The lease is alive, but this run is longer than its maxRuntimeMs. */
+  readonly overtime: boolean;
+}
+
+export interface LapsedLease {
+  readonly leaseId: string | null;
+  readonly jobs: readonly LapsedJob[];
+}
+
+export interface LeaseCensus {
+  readonly live: number;
+  readonly lapsed: number;
+  readonly serverUpMs: number;
+}
+
+export type CancelResult = "cancelled" | "requested" | "ended" | "unknown";
+
+export interface DeadLetterFilter {
+  readonly ids?: readonly string[];
+  readonly queue?: string;
+  readonly tenant?: string;
+  readonly fingerprint?: string;
+  readonly type?: string;
+}
+
+export interface Repair {
+  readonly reason: string;
+  readonly actor: string;
+}
+
+export interface Reprocessed {
+  readonly id: string;
+  readonly idempotencyKey: string;
+}
+
+/** Claims a flush's first jobs while inserting them, for a local worker that waits for just these. */
+export interface ImmediateClaim {
+  readonly claimId: string;
+  readonly leaseId: string;
+  readonly count: number;
+  readonly hints: readonly ClaimHint[];
+  readonly queueIds: readonly number[];
+}
+
+export interface FlushOptions {
+  /** What to tell listeners with the commit. */
+  readonly notice: string | null;
+  readonly claim?: ImmediateClaim | undefined;
+  /** All of these jobs or none: the first refusal is thrown. */
+  readonly atomic?: boolean;
+}
+
+export interface Flushed {
+  /** One answer per job, in order. */
+  readonly answers: readonly (Enqueued | Error)[];
+  /** When the immediate claim was made; null: it was not. */
+  readonly claimedAt: Date | null;
+  readonly lastSeq: number | null;
+}
+
+/** A producer's own connection. One flush at a time. */
+export interface ProducerSession {
+  /** Resolves after the commit. An ambiguous commit is resolved, never guessed. */
+  flush(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed>;
+  notify(notice: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type Settled = ReadonlyMap<string, string>;
+
+/** A worker's own connection. One call at a time. */
+export interface WorkerSession {
+  turn(turn: Turn): Promise<Turned>;
+  replay(claimId: string): Promise<Claimed>;
+  settle(settlements: readonly Settlement[], worker: string, process: string): Promise<Settled>;
+  close(): Promise<void>;
+}
+
+/** Reserved for the lease: never waits behind work. */
+export interface LeaseSession {
+  open(lease: { leaseId: string; worker: string; leaseMs: number; info: unknown }): Promise<void>;
+  renew(leaseId: string, leaseMs: number, claims: readonly string[]): Promise<Renewal>;
+  end(leaseId: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface UpkeepSession {
+  promote(limit: number): Promise<{ promoted: number; queueIds: readonly number[] }>;
+  waitForDue(): Promise<number | null>;
+  expire(limit: number, process: string): Promise<number>;
+  census(): Promise<LeaseCensus>;
+  findLapsed(): Promise<LapsedLease[]>;
+  settleLapsed(
+    leaseId: string | null,
+    settlements: readonly Settlement[],
+    process: string,
+  ): Promise<Settled>;
+  forgetEnded(): Promise<void>;
+  vacuum(): Promise<boolean>;
+  tidy(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+export type Notice =
+  | { readonly kind: "ready"; readonly queueIds: readonly number[]; readonly late: boolean }
+  | { readonly kind: "due"; readonly delayMs: number }
+  | { readonly kind: "cancel"; readonly leaseId: string }
+  | { readonly kind: "queues" };
+
+export interface NoticeTexts {
+  ready(queueIds: Iterable<number>): string;
+  /** Ready, and possibly with an older place in the order than what was claimed meanwhile. */
+  late(queueIds: Iterable<number>): string;
+  due(delayMs: number): string;
+}
+
+export interface Store {
+  readonly serverVersion: string;
+  readonly notices: NoticeTexts;
+  producer(kind: "ready" | "named"): ProducerSession;
+  worker(name: string): WorkerSession;
+  lease(name: string): LeaseSession;
+  upkeep(): UpkeepSession;
+  listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }>;
+  enqueueIn(
+    tx: Transaction,
+    jobs: readonly NewJob[],
+    notice: string,
+  ): Promise<(Enqueued | Error)[]>;
+  find(ids: readonly string[]): Promise<Job[]>;
+  findByKey(tenant: string, key: string): Promise<string | null>;
+  settledOutcomes(
+    tokens: readonly { id: string; token: Token }[],
+  ): Promise<Map<string, RunOutcome>>;
+  cancel(id: string, reason: string | null): Promise<CancelResult>;
+  delete(id: string, repair: Repair): Promise<boolean>;
+  deadLetters(filter: DeadLetterFilter, limit: number): Promise<Job[]>;
+  reprocess(id: string, newId: string, repair: Repair): Promise<Reprocessed>;
+  discard(id: string, repair: Repair): Promise<void>;
+  ensureQueues(tenant: string, names: readonly string[]): Promise<Queue[]>;
+  queues(): Promise<Queue[]>;
+  configureQueue(tenant: string, name: string, settings: QueueSettings): Promise<Queue>;
+  pauseQueue(tenant: string, name: string, paused: boolean): Promise<Queue>;
+  counts(queueIds: readonly number[]): Promise<Map<number, QueueCounts>>;
+  attachHistory(): Promise<number>;
+  close(): Promise<void>;
+}

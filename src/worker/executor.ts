@@ -1,0 +1,145 @@
+// One run of one job, as a pipeline of named steps: lift the payload → validate → run → outcome.
+
+import { NonRetryableError } from "../domain/error-class.ts";
+import { MillraceError } from "../domain/errors.ts";
+import type { ClaimedJob } from "../domain/job.ts";
+import { type Outcome, outcomeOfFailure } from "../domain/outcome.ts";
+import { upcast, versionOf } from "../domain/payload-version.ts";
+import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
+import type { Log } from "../runtime/log.ts";
+import type { JobDefinition } from "./job-definition.ts";
+import type { Registry } from "./registry.ts";
+import { describeIssues } from "./validate.ts";
+
+export type AbortCause = "cancelled" | "lease_lost" | "stopping" | "max_runtime";
+
+/** What a handler's signal is aborted with. */
+export class JobAborted extends Error {
+  override readonly cause: AbortCause;
+
+  constructor(cause: AbortCause) {
+    super(`The run was aborted: ${cause.replace("_", " ")}.`);
+    this.name = "JobAborted";
+    this.cause = cause;
+  }
+}
+
+export interface ExecutorOptions {
+  readonly registry: Registry;
+  readonly log: Log;
+  readonly random: () => number;
+  readonly resultLimitBytes: number;
+  readonly retryPolicy?: RetryPolicy | undefined;
+}
+
+type Definition = JobDefinition<unknown, unknown, unknown>;
+
+export class Executor {
+  readonly #options: ExecutorOptions;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+  }
+
+  async execute(job: ClaimedJob, abort: AbortController): Promise<Outcome> {
+    const definition = this.#options.registry.definition(job.type);
+    try {
+      const payload = await validate(lift(job, definition), definition);
+      const result = await this.#run(job, payload, abort);
+      return { kind: "completed", result: this.#checkResult(result) };
+    } catch (error) {
+      return this.#outcomeOfThrown(job, error, abort.signal, definition);
+    }
+  }
+
+  async #run(job: ClaimedJob, payload: unknown, abort: AbortController): Promise<unknown> {
+    const { registry, log } = this.#options;
+    const handler = registry.handler(job.type);
+    if (handler === undefined) throw new MillraceError("UNKNOWN_JOB_TYPE");
+    const context = {
+      payload,
+      signal: abort.signal,
+      attempt: job.attempt,
+      job,
+      get log() {
+        return log.child({ job: job.id, type: job.type, correlationId: job.correlationId });
+      },
+    };
+    return job.maxRuntimeMs === null
+      ? handler(context)
+      : within(job.maxRuntimeMs, abort, async () => handler(context));
+  }
+
+  #checkResult(result: unknown): unknown {
+    if (result === undefined || result === null) return undefined;
+    let text: string | undefined;
+    try {
+      text = JSON.stringify(result);
+    } catch (cause) {
+      throw new NonRetryableError("RESULT_INVALID: the result cannot be stored as JSON", { cause });
+    }
+    if (text === undefined || nulEscape.test(text) || !text.isWellFormed()) {
+      throw new NonRetryableError("RESULT_INVALID: the result cannot be stored as JSON");
+    }
+    if (Buffer.byteLength(text) > this.#options.resultLimitBytes) {
+      throw new NonRetryableError("RESULT_TOO_LARGE: store the result and return a pointer to it");
+    }
+    return text;
+  }
+
+  #outcomeOfThrown(
+    job: ClaimedJob,
+    error: unknown,
+    signal: AbortSignal,
+    definition: Definition | undefined,
+  ): Outcome {
+    const cause = signal.reason instanceof JobAborted ? signal.reason.cause : null;
+    if (cause === "cancelled") return { kind: "cancelled" };
+    if (cause === "stopping") return { kind: "released" };
+    return outcomeOfFailure(job, error, {
+      policy: definition?.retry ?? this.#options.retryPolicy ?? defaultRetryPolicy,
+      classifier: definition?.classify,
+      random: this.#options.random(),
+    });
+  }
+}
+
+function lift(job: ClaimedJob, definition: Definition | undefined): unknown {
+  if (definition?.upcasters === undefined) return job.payload;
+  const from = job.meta.payloadVersion ?? versionOf(job.payload);
+  const lifted = upcast(job.payload, {
+    ...(typeof from === "string" ? { from } : {}),
+    to: definition.payloadVersion ?? "1.0",
+    upcasters: definition.upcasters,
+  });
+  if (!lifted.ok) throw new NonRetryableError(`${lifted.problem.code}: ${lifted.problem.message}`);
+  return lifted.payload;
+}
+
+async function validate(payload: unknown, definition: Definition | undefined): Promise<unknown> {
+  if (definition?.schema === undefined) return payload;
+  const outcome = definition.schema["~standard"].validate(payload);
+  const result = outcome instanceof Promise ? await outcome : outcome;
+  if (result.issues !== undefined) {
+    throw new NonRetryableError(`PAYLOAD_INVALID: ${describeIssues(result.issues)}`);
+  }
+  return result.value;
+}
+
+const nulEscape = /(?<!\\)(?:\\\\)*\\u0000/;
+
+/** A handler that ignores its signal is left behind; its token decides nothing any more. */
+async function within<T>(ms: number, abort: AbortController, run: () => Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      abort.abort(new JobAborted("max_runtime"));
+      reject(new MillraceError("MAX_RUNTIME_EXCEEDED", `The handler ran longer than ${ms} ms.`));
+    }, ms);
+  });
+  try {
+    return await Promise.race([run(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,129 @@
+// Decides where the next claim looks.
+//
+// A claim walks the claim index from a remembered place (the hint) instead of over everything that was
+// taken before. The hint trails what was claimed by at least `trailMs`, so that a flush which commits
+// a little out of order is not passed by; later ones are announced ("late") and scanned for. Scans from
+// the head find what hints miss, and are rationed by what they cost.
+
+import type { ClaimHint, ClaimRequest, Turned } from "../store/store.ts";
+
+const trailMs = 100;
+const scanRation = 10;
+
+interface Trail {
+  readonly queueId: number;
+  readonly weight: number;
+  settled: number;
+  recent: number;
+  turnedAt: number;
+}
+
+export interface FetcherOptions {
+  readonly types: readonly string[] | null;
+  readonly monotonic: () => number;
+  readonly newClaimId: () => string;
+}
+
+export class Fetcher {
+  readonly #options: FetcherOptions;
+  readonly #trails = new Map<string, Trail>();
+  #queueIds: readonly number[] = [];
+  #rotation = 0;
+  #scanAllowedAt = 0;
+  #hungry = true;
+  #scanWanted = true;
+
+  constructor(options: FetcherOptions) {
+    this.#options = options;
+  }
+
+  get queueIds(): readonly number[] {
+    return this.#queueIds;
+  }
+
+  serve(queueIds: readonly number[]): void {
+    this.#queueIds = queueIds;
+    this.wake(true);
+  }
+
+  /** Something may be ready; `late`: possibly before the place where hints look. */
+  wake(late: boolean): void {
+    this.#hungry = true;
+    if (late) this.#scanWanted = true;
+  }
+
+  /** Nothing was left when we looked last, and nobody has said otherwise since. */
+  get idle(): boolean {
+    return !this.#hungry;
+  }
+
+  /** Until a claim makes sense: 0 now, a time when only the ration holds us back, null when idle. */
+  waitMs(): number | null {
+    if (!this.#hungry) return null;
+    return this.#trails.size > 0 && !this.#scanWanted
+      ? 0
+      : Math.max(0, this.#scanAllowedAt - this.#now());
+  }
+
+  request(leaseId: string, limit: number, suspect: boolean): ClaimRequest | null {
+    if (!this.#hungry || limit <= 0 || this.#queueIds.length === 0) return null;
+    const scan = this.#now() >= this.#scanAllowedAt;
+    if (!scan && (this.#trails.size === 0 || this.#scanWanted)) return null;
+    if (scan) this.#scanWanted = false;
+    this.#hungry = false;
+    return {
+      claimId: this.#options.newClaimId(),
+      leaseId,
+      limit,
+      types: this.#options.types,
+      queueIds: this.#rotated(),
+      hints: scan ? null : this.hints(),
+      suspect,
+    };
+  }
+
+  answered(request: ClaimRequest, jobs: Turned["jobs"], durationMs: number): void {
+    for (const job of jobs) if (job.crashCount === 0) this.note(job.queueId, job.weight, job.seq);
+    if (request.hints === null) this.#scanAllowedAt = this.#now() + scanRation * durationMs;
+    const full = jobs.length >= request.limit;
+    if (full) this.#hungry = true;
+    else if (request.hints !== null) this.wake(true);
+  }
+
+  /** The claim's answer was lost: whatever was there may still be there. */
+  failed(): void {
+    this.wake(true);
+  }
+
+  note(queueId: number, weight: number, seq: number): void {
+    const key = `${queueId}:${weight}`;
+    const now = this.#now();
+    const trail = this.#trails.get(key);
+    if (trail === undefined) {
+      this.#trails.set(key, { queueId, weight, settled: 0, recent: seq, turnedAt: now });
+      return;
+    }
+    if (now - trail.turnedAt >= trailMs) {
+      trail.settled = trail.recent;
+      trail.turnedAt = now;
+    }
+    trail.recent = Math.max(trail.recent, seq);
+  }
+
+  hints(): ClaimHint[] {
+    return [...this.#trails.values()].map(({ queueId, weight, settled }) => ({
+      queueId,
+      weight,
+      afterSeq: settled,
+    }));
+  }
+
+  #rotated(): number[] {
+    const start = this.#rotation++ % this.#queueIds.length;
+    return [...this.#queueIds.slice(start), ...this.#queueIds.slice(0, start)];
+  }
+
+  #now(): number {
+    return this.#options.monotonic();
+  }
+}

@@ -1,0 +1,90 @@
+// What this process holds: jobs by id, and the claims they came with.
+
+import type { ClaimedJob } from "../domain/job.ts";
+import { type AbortCause, JobAborted } from "./executor.ts";
+
+export interface HeldJob {
+  readonly job: ClaimedJob;
+  readonly abort: AbortController;
+  readonly leaseId: string;
+  started: boolean;
+  startedAt: number;
+}
+
+export class HeldJobs {
+  readonly #jobs = new Map<string, HeldJob>();
+  /** Claims with how many of their jobs are not settled; a claim under way counts as held. */
+  readonly #claims = new Map<string, number>();
+  #finished: string[] = [];
+
+  get size(): number {
+    return this.#jobs.size;
+  }
+
+  get claims(): readonly string[] {
+    return [...this.#claims.keys()];
+  }
+
+  get holdsSuspect(): boolean {
+    for (const { job } of this.#jobs.values()) if (job.crashCount > 0) return true;
+    return false;
+  }
+
+  /** Before a claim is sent, so that a renewal meanwhile lists it. */
+  expect(claimId: string): void {
+    this.#claims.set(claimId, 0);
+  }
+
+  forget(claimId: string): void {
+    if (this.#claims.get(claimId) === 0) this.#claims.delete(claimId);
+  }
+
+  add(claimId: string, leaseId: string, jobs: readonly ClaimedJob[]): HeldJob[] {
+    if (jobs.length === 0) {
+      this.forget(claimId);
+      return [];
+    }
+    this.#claims.set(claimId, jobs.length);
+    return jobs.map((job) => {
+      const held = { job, abort: new AbortController(), leaseId, started: false, startedAt: 0 };
+      this.#jobs.set(key(job), held);
+      return held;
+    });
+  }
+
+  /** The run has ended and its end has been stored (or refused). */
+  settled(job: ClaimedJob): void {
+    if (!this.#jobs.delete(key(job))) return;
+    const { claimId } = job.token;
+    const left = (this.#claims.get(claimId) ?? 1) - 1;
+    if (left > 0) this.#claims.set(claimId, left);
+    else {
+      this.#claims.delete(claimId);
+      this.#finished.push(claimId);
+    }
+  }
+
+  /** Claims that are wholly settled since the last call: their rows can go. */
+  takeFinishedClaims(): string[] {
+    const finished = this.#finished;
+    this.#finished = [];
+    return finished;
+  }
+
+  abort(cause: AbortCause, which: (held: HeldJob) => boolean): HeldJob[] {
+    const aborted: HeldJob[] = [];
+    for (const held of this.#jobs.values()) {
+      if (!which(held) || held.abort.signal.aborted) continue;
+      held.abort.abort(new JobAborted(cause));
+      aborted.push(held);
+    }
+    return aborted;
+  }
+
+  all(): HeldJob[] {
+    return [...this.#jobs.values()];
+  }
+}
+
+/** By token: after a lost lease the same job may be claimed here again while its old run still ends. */
+const key = (job: ClaimedJob): string => `${job.id}/${job.token.claimNo}`;

@@ -1,0 +1,119 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Classifier } from "../domain/error-class.ts";
+import { MillraceError } from "../domain/errors.ts";
+import type { ClaimedJob } from "../domain/job.ts";
+import type { Upcasters } from "../domain/payload-version.ts";
+import {
+  type BackoffOptions,
+  exponentialBackoff,
+  type RetryPolicy,
+} from "../domain/retry-policy.ts";
+import type { JobLog } from "../runtime/log.ts";
+
+export interface JobContext<Payload> {
+  readonly payload: Payload;
+  /** Aborts on cancel, on a lost lease, on stop and when maxRuntimeMs is over; `reason` says which. */
+  readonly signal: AbortSignal;
+  readonly attempt: number;
+  readonly log: JobLog;
+  readonly job: ClaimedJob;
+}
+
+export type Handler<Payload, Result> = (context: JobContext<Payload>) => Promise<Result> | Result;
+
+export interface JobOptions<Schema extends StandardSchemaV1, Result> {
+  readonly type: string;
+  readonly queue?: string;
+  readonly priority?: string;
+  readonly payload?: Schema;
+  readonly category?: string;
+  readonly additionalRequired?: readonly string[];
+  readonly payloadVersion?: string;
+  readonly upcasters?: Upcasters;
+  readonly maxAttempts?: number;
+  readonly maxRuntimeMs?: number;
+  readonly expiresInMs?: number;
+  readonly retry?: RetryPolicy | BackoffOptions;
+  readonly classify?: Classifier;
+  readonly run?: Handler<StandardSchemaV1.InferOutput<Schema>, Result>;
+}
+
+/** A kind of job: its name, its rules and, where it runs, its handler. */
+export interface JobDefinition<Input = unknown, Output = Input, Result = unknown> {
+  readonly type: string;
+  readonly queue: string;
+  readonly priority: string | undefined;
+  readonly schema: StandardSchemaV1<Input, unknown> | undefined;
+  readonly category: string | undefined;
+  readonly additionalRequired: readonly string[] | undefined;
+  readonly payloadVersion: string | undefined;
+  readonly upcasters: Upcasters | undefined;
+  readonly maxAttempts: number | undefined;
+  readonly maxRuntimeMs: number | undefined;
+  readonly expiresInMs: number | undefined;
+  readonly retry: RetryPolicy | undefined;
+  readonly classify: Classifier | undefined;
+  readonly run: Handler<Output, Result> | undefined;
+}
+
+/** Any definition, for lists of them; handlers are contravariant in their payload. */
+export type AnyJobDefinition = JobDefinition<unknown, never, unknown>;
+
+export function defineJob<
+  Schema extends StandardSchemaV1 = StandardSchemaV1<unknown>,
+  Result = unknown,
+>(
+  options: JobOptions<Schema, Result>,
+): JobDefinition<
+  StandardSchemaV1.InferInput<Schema>,
+  StandardSchemaV1.InferOutput<Schema>,
+  Result
+> {
+  const { retry } = options;
+  const definition: JobDefinition<
+    StandardSchemaV1.InferInput<Schema>,
+    StandardSchemaV1.InferOutput<Schema>,
+    Result
+  > = {
+    type: checkName("type", options.type),
+    queue: checkName("queue", options.queue ?? "default"),
+    priority: options.priority,
+    schema: options.payload as StandardSchemaV1<StandardSchemaV1.InferInput<Schema>> | undefined,
+    category: options.category,
+    additionalRequired: options.additionalRequired,
+    payloadVersion: options.payloadVersion,
+    upcasters: options.upcasters,
+    maxAttempts: checkNumber("maxAttempts", options.maxAttempts, 1, 1000),
+    maxRuntimeMs: checkNumber("maxRuntimeMs", options.maxRuntimeMs, 1, 2_147_483_647),
+    expiresInMs: checkNumber("expiresInMs", options.expiresInMs, 1, Number.MAX_SAFE_INTEGER),
+    retry: typeof retry === "object" ? exponentialBackoff(retry) : retry,
+    classify: options.classify,
+    run: options.run,
+  };
+  return Object.freeze(definition);
+}
+
+export function checkName(what: string, name: unknown): string {
+  if (typeof name === "string" && name.length > 0 && name.length <= 200 && printable.test(name))
+    return name;
+  throw new MillraceError(
+    "OPTION_INVALID",
+    `A job's ${what} must be a text of 1 to 200 printable characters.`,
+  );
+}
+
+const printable = /^[\p{L}\p{N}\p{P}\p{S} ]+$/u;
+
+export function checkNumber(
+  what: string,
+  value: number | undefined,
+  min: number,
+  max: number,
+): number | undefined {
+  if (value === undefined || (Number.isInteger(value) && value >= min && value <= max))
+    return value;
+  throw new MillraceError(
+    "OPTION_INVALID",
+    `${what} must be a whole number from ${min} to ${max}.`,
+  );
+}

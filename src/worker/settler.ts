@@ -1,0 +1,63 @@
+// Collects how runs ended until the next turn takes them.
+
+import type { ClaimedJob } from "../domain/job.ts";
+import type { Outcome } from "../domain/outcome.ts";
+import { appendEntry, errorFields, type RunOutcome } from "../domain/timeline.ts";
+import { tokenText } from "../domain/token.ts";
+import type { Completion, Settlement } from "../store/store.ts";
+
+export interface Ended {
+  readonly job: ClaimedJob;
+  readonly outcome: Outcome;
+  readonly durationMs: number;
+}
+
+export class Settler {
+  #completed: Ended[] = [];
+  #others: Ended[] = [];
+
+  get pending(): number {
+    return this.#completed.length + this.#others.length;
+  }
+
+  get pendingCompletions(): number {
+    return this.#completed.length;
+  }
+
+  add(ended: Ended): void {
+    (ended.outcome.kind === "completed" ? this.#completed : this.#others).push(ended);
+  }
+
+  /** What a failed turn had taken: it goes first next time. */
+  putBack(ended: readonly Ended[]): void {
+    for (const one of ended) this.add(one);
+  }
+
+  takeCompletions(most: number): Ended[] {
+    return this.#completed.splice(0, most);
+  }
+
+  takeOthers(most: number): Ended[] {
+    return this.#others.splice(0, most);
+  }
+}
+
+export function toCompletion({ job, outcome }: Ended): Completion {
+  const result = outcome.kind === "completed" ? (outcome.result as string | undefined) : undefined;
+  return { id: job.id, token: job.token, result };
+}
+
+export function toSettlement({ job, outcome }: Ended, worker: string, now: Date): Settlement {
+  if (outcome.kind === "completed") throw new TypeError("a completion is not a settlement");
+  const entry = {
+    token: tokenText(job.token),
+    attempt: job.attempt,
+    worker,
+    startedAt: job.startedAt.toISOString(),
+    endedAt: now.toISOString(),
+    outcome: outcome.kind satisfies RunOutcome,
+    ...errorFields("error" in outcome ? outcome.error : undefined),
+    ...(outcome.kind === "snoozed" ? { message: outcome.reason.slice(0, 200) } : {}),
+  };
+  return { id: job.id, token: job.token, outcome, timeline: appendEntry(job.timeline, entry) };
+}

@@ -1,0 +1,213 @@
+// The worker's loop: settle what has ended and claim what there is room for, in one round trip, again
+// and again while there is anything to do; otherwise sleep until woken or until the poll floor.
+//
+// An error leaves the outcome of a turn unknown. So the same completions are sent again (a repeat is
+// recognised by its token) and the claim is asked for again under its own id.
+
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import type { ClaimRequest, Store, WorkerSession } from "../store/store.ts";
+import type { Fetcher } from "./fetcher.ts";
+import type { HeldJob, HeldJobs } from "./held-jobs.ts";
+import { type Ended, type Settler, toCompletion, toSettlement } from "./settler.ts";
+
+export interface TurnsOptions {
+  readonly session: WorkerSession;
+  readonly store: Store;
+  readonly worker: string;
+  readonly process: string;
+  readonly fetcher: Fetcher;
+  readonly settler: Settler;
+  readonly held: HeldJobs;
+  readonly leaseId: () => string;
+  readonly room: () => number;
+  readonly deliver: (jobs: readonly HeldJob[]) => void;
+  readonly settled: () => void;
+  readonly pollMs: number;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly events: Events;
+}
+
+const mostPerTurn = 1_000;
+
+export class Turns {
+  readonly #options: TurnsOptions;
+  #stopped = false;
+  #claiming = true;
+  #underWay = false;
+  #loop: Promise<void> = Promise.resolve();
+  #wakeUp: AbortController = new AbortController();
+  #batch = mostPerTurn;
+  #errors = 0;
+  #lostClaims: { claimId: string; leaseId: string }[] = [];
+  #turnEnded: (() => void)[] = [];
+  lastCompleted = 0;
+
+  constructor(options: TurnsOptions) {
+    this.#options = options;
+  }
+
+  get underWay(): boolean {
+    return this.#underWay;
+  }
+
+  async start(): Promise<void> {
+    this.#loop = this.#run();
+  }
+
+  wake(): void {
+    this.#wakeUp.abort();
+  }
+
+  /** Resolves when no claim is under way any more. */
+  async stopClaiming(): Promise<void> {
+    this.#claiming = false;
+    if (this.#underWay) await new Promise<void>((resolve) => this.#turnEnded.push(resolve));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.wake();
+    await this.#loop;
+  }
+
+  async close(): Promise<void> {
+    await this.#options.session.close();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped) {
+      this.#wakeUp = new AbortController();
+      try {
+        const worked = await this.#turn();
+        this.#errors = 0;
+        if (worked) this.#batch = mostPerTurn;
+        else await this.#sleep();
+      } catch (error) {
+        await this.#recoverFrom(error);
+      }
+    }
+  }
+
+  /** False when there was nothing to do. */
+  async #turn(): Promise<boolean> {
+    const { fetcher, settler, held, leaseId, room } = this.#options;
+    await this.#replayLost();
+    const others = settler.takeOthers(this.#batch);
+    if (others.length > 0) await this.#settleOthers(others);
+    const claim = this.#claiming ? fetcher.request(leaseId(), room(), !held.holdsSuspect) : null;
+    const ended = settler.takeCompletions(this.#batch);
+    if (claim === null && ended.length === 0) return others.length > 0;
+    await this.#exchange(ended, claim);
+    // Lets handlers that end at once join the next turn.
+    await new Promise(setImmediate);
+    return true;
+  }
+
+  async #exchange(ended: readonly Ended[], claim: ClaimRequest | null): Promise<void> {
+    const { session, fetcher, held, worker, process, clock, settler, deliver } = this.#options;
+    const started = clock.monotonic();
+    if (claim !== null) held.expect(claim.claimId);
+    const finishedClaims = held.takeFinishedClaims();
+    this.#underWay = true;
+    try {
+      const completions = ended.map(toCompletion);
+      const turned = await session.turn({ worker, process, completions, finishedClaims, claim });
+      await this.#confirm(ended, turned.completed);
+      this.lastCompleted = ended.length;
+      if (claim !== null) {
+        fetcher.answered(claim, turned.jobs, clock.monotonic() - started);
+        deliver(held.add(claim.claimId, claim.leaseId, turned.jobs));
+      }
+    } catch (error) {
+      settler.putBack(ended);
+      if (claim !== null) {
+        fetcher.failed();
+        this.#lostClaims.push(claim);
+      }
+      throw error;
+    } finally {
+      this.#underWay = false;
+      for (const resolve of this.#turnEnded.splice(0)) resolve();
+    }
+  }
+
+  async #confirm(ended: readonly Ended[], completed: number): Promise<void> {
+    const repeats = completed === ended.length ? null : await this.#askWhatHappened(ended);
+    for (const one of ended)
+      this.#note(
+        one,
+        repeats === null || repeats.get(one.job.id) === "completed",
+        repeats !== null,
+      );
+    this.#options.settled();
+  }
+
+  async #settleOthers(ended: readonly Ended[]): Promise<void> {
+    const { session, worker, process, clock, settler } = this.#options;
+    try {
+      const now = clock.now();
+      const done = await session.settle(
+        ended.map((one) => toSettlement(one, worker, now)),
+        worker,
+        process,
+      );
+      const repeats = done.size === ended.length ? null : await this.#askWhatHappened(ended);
+      for (const one of ended) {
+        const ok = done.has(one.job.id) || repeats?.get(one.job.id) === one.outcome.kind;
+        this.#note(one, ok, !done.has(one.job.id));
+      }
+      this.#options.settled();
+    } catch (error) {
+      settler.putBack(ended);
+      throw error;
+    }
+  }
+
+  #askWhatHappened(ended: readonly Ended[]) {
+    return this.#options.store.settledOutcomes(
+      ended.map(({ job }) => ({ id: job.id, token: job.token })),
+    );
+  }
+
+  #note({ job, outcome, durationMs }: Ended, ok: boolean, doubtful: boolean): void {
+    const { held, events } = this.#options;
+    held.settled(job);
+    if (!ok) events.emit("job.settle_refused", { ...job, outcome: outcome.kind });
+    else {
+      if (doubtful && events.wants("job.settle_repeated")) {
+        events.emit("job.settle_repeated", { ...job, outcome: outcome.kind });
+      }
+      if (events.wants("job.settled")) events.emit("job.settled", { ...job, outcome, durationMs });
+    }
+  }
+
+  async #replayLost(): Promise<void> {
+    const { session, held, events, deliver } = this.#options;
+    for (let lost = this.#lostClaims[0]; lost !== undefined; lost = this.#lostClaims[0]) {
+      const { jobs } = await session.replay(lost.claimId);
+      this.#lostClaims.shift();
+      events.emit("claim.replayed", { claim: lost.claimId, jobs: jobs.length });
+      deliver(held.add(lost.claimId, lost.leaseId, jobs));
+    }
+  }
+
+  async #recoverFrom(error: unknown): Promise<void> {
+    const { clock, random, events } = this.#options;
+    this.#errors++;
+    this.#batch = Math.max(1, this.#batch >> 1);
+    events.emit("service.failed", { service: "worker", error });
+    await clock.sleep(Math.min(1_000, 20 * 2 ** Math.min(this.#errors, 6)) * (0.5 + random()));
+  }
+
+  async #sleep(): Promise<void> {
+    const { fetcher, pollMs, random, clock, settler, room } = this.#options;
+    if (settler.pending > 0 || this.#wakeUp.signal.aborted) return;
+    const wait = this.#claiming && room() > 0 ? fetcher.waitMs() : null;
+    const poll = pollMs * (0.8 + 0.4 * random());
+    const sleepMs = Math.min(wait ?? poll, poll);
+    await clock.sleep(sleepMs, this.#wakeUp.signal);
+    if (!this.#wakeUp.signal.aborted && sleepMs === poll) fetcher.wake(true);
+  }
+}

@@ -1,0 +1,295 @@
+// A worker: claims by free slots, runs handlers, settles in batches. One connection takes the turns.
+
+import { randomUUID } from "node:crypto";
+import type { ClaimedJob } from "../domain/job.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import type { Service } from "../runtime/service.ts";
+import type { ImmediateClaim, Notice, Store } from "../store/store.ts";
+import type { Executor } from "./executor.ts";
+import { Fetcher } from "./fetcher.ts";
+import { type HeldJob, HeldJobs } from "./held-jobs.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
+import type { Registry } from "./registry.ts";
+import { Settler } from "./settler.ts";
+import { Turns } from "./turns.ts";
+
+export interface WorkerOptions {
+  readonly name: string;
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly executor: Executor;
+  readonly queueIds: readonly number[];
+  readonly queueNames: readonly string[];
+  readonly concurrency: number;
+  readonly pollMs: number;
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  readonly drainMs: number;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly events: Events;
+}
+
+const quickRunMs = 20;
+const mostPerClaim = 1_000;
+
+export class Worker implements Service {
+  readonly name: string;
+  readonly #options: WorkerOptions;
+  readonly #fetcher: Fetcher;
+  readonly #held = new HeldJobs();
+  readonly #settler = new Settler();
+  readonly #lease: LeaseKeeper;
+  readonly #turns: Turns;
+  #waiting: HeldJob[] = [];
+  #running = 0;
+  #reserved = 0;
+  #averageRunMs = 0;
+  #state: "new" | "running" | "draining" | "stopped" = "new";
+  #stopping: Promise<void> | null = null;
+  #idle: (() => void)[] = [];
+
+  constructor(options: WorkerOptions) {
+    const { store, registry, clock, random, events } = options;
+    this.#options = options;
+    this.name = options.name;
+    this.#fetcher = new Fetcher({
+      types: registry.types,
+      monotonic: () => clock.monotonic(),
+      newClaimId: () => randomUUID(),
+    });
+    this.#lease = new LeaseKeeper({
+      session: store.lease(`lease ${options.name}`),
+      worker: options.name,
+      leaseMs: options.leaseMs,
+      renewMs: options.renewMs,
+      info: () => ({
+        queues: options.queueNames,
+        types: registry.types,
+        concurrency: options.concurrency,
+      }),
+      heldClaims: () => this.#held.claims,
+      onCancel: (ids) => this.#abort("cancelled", (held) => ids.includes(held.job.id)),
+      onLost: () => this.#loseLease(),
+      clock,
+      random,
+      events,
+    });
+    this.#turns = new Turns({
+      session: store.worker(`worker ${options.name}`),
+      store,
+      worker: options.name,
+      process: randomUUID(),
+      fetcher: this.#fetcher,
+      settler: this.#settler,
+      held: this.#held,
+      leaseId: () => this.#lease.leaseId,
+      room: () => this.#room(),
+      deliver: (jobs) => this.#deliver(jobs),
+      settled: () => this.#noteIdle(),
+      pollMs: options.pollMs,
+      clock,
+      random,
+      events,
+    });
+  }
+
+  get busy(): number {
+    return this.#held.size;
+  }
+
+  async start(): Promise<void> {
+    if (this.#state !== "new") return;
+    this.#state = "running";
+    const { name, registry, queueIds, queueNames, events } = this.#options;
+    await this.#lease.start();
+    this.#fetcher.serve(queueIds);
+    await this.#turns.start();
+    events.emit("worker.started", {
+      worker: name,
+      queues: queueNames,
+      types: registry.types ?? ["*"],
+    });
+  }
+
+  hear(notice: Notice): void {
+    if (notice.kind === "ready") {
+      const { queueIds } = this.#fetcher;
+      if (notice.queueIds.length === 0 || notice.queueIds.some((id) => queueIds.includes(id))) {
+        this.#fetcher.wake(notice.late);
+        this.#turns.wake();
+      }
+    } else if (notice.kind === "cancel" && notice.leaseId === this.#lease.leaseId) {
+      this.#lease.wake();
+    }
+  }
+
+  serve(queueIds: readonly number[]): void {
+    this.#fetcher.serve(queueIds);
+    this.#turns.wake();
+  }
+
+  /** Offers to take fresh jobs of these queues straight from the flush that inserts them. */
+  offer(jobs: readonly { queueId: number; type: string }[]): ImmediateClaim | null {
+    const room = this.#room();
+    if (this.#state !== "running" || room === 0 || !this.#fetcher.idle || this.#turns.underWay)
+      return null;
+    const { queueIds } = this.#fetcher;
+    let count = 0;
+    while (count < Math.min(room, jobs.length)) {
+      const job = jobs[count];
+      if (
+        job === undefined ||
+        !queueIds.includes(job.queueId) ||
+        !this.#options.registry.knows(job.type)
+      )
+        break;
+      count++;
+    }
+    if (count === 0) return null;
+    const claimId = randomUUID();
+    this.#held.expect(claimId);
+    this.#reserved += count;
+    return {
+      claimId,
+      leaseId: this.#lease.leaseId,
+      count,
+      hints: this.#fetcher.hints(),
+      queueIds: [...queueIds],
+    };
+  }
+
+  /** The flush is through: these jobs are ours, or (an empty list) the offer was not taken. */
+  take(
+    claim: ImmediateClaim,
+    jobs: readonly (ClaimedJob & { weight: number })[],
+    lastSeq: number | null,
+  ): void {
+    this.#reserved -= claim.count;
+    const last = jobs.at(-1);
+    if (last !== undefined && lastSeq !== null)
+      this.#fetcher.note(last.queueId, last.weight, lastSeq);
+    this.#deliver(this.#held.add(claim.claimId, claim.leaseId, jobs));
+    this.#turns.wake();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    await this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    if (this.#state === "new") {
+      this.#state = "stopped";
+      return;
+    }
+    this.#state = "draining";
+    const { drainMs, clock, events, name } = this.#options;
+    await this.#turns.stopClaiming();
+    this.#releaseWaiting();
+    const drained = new AbortController();
+    await Promise.race([
+      this.#whenIdle().then(() => drained.abort()),
+      clock.sleep(drainMs, drained.signal),
+    ]);
+    const released = this.#releaseRunning();
+    await this.#whenIdle();
+    await this.#turns.stop();
+    await this.#lease.stop();
+    await this.#lease
+      .end()
+      .catch((error) => events.emit("service.failed", { service: "lease-keeper", error }));
+    await this.#turns.close();
+    this.#state = "stopped";
+    events.emit("worker.stopped", { worker: name, released });
+  }
+
+  #releaseWaiting(): void {
+    for (const held of this.#waiting.splice(0)) {
+      this.#settler.add({ job: held.job, outcome: { kind: "released" }, durationMs: 0 });
+    }
+    this.#turns.wake();
+  }
+
+  /** The deadline is over: signals abort and the jobs go back unspent, whether handlers listen or not. */
+  #releaseRunning(): number {
+    const running = this.#held.all().filter((held) => held.started);
+    this.#abort("stopping", (held) => held.started);
+    for (const held of running) this.#end(held, { kind: "released" });
+    return running.length;
+  }
+
+  #room(): number {
+    if (this.#state !== "running") return 0;
+    const ahead =
+      this.#averageRunMs < quickRunMs
+        ? Math.min(this.#turns.lastCompleted, this.#options.concurrency)
+        : 0;
+    const taken = this.#running + this.#waiting.length + this.#reserved;
+    return Math.max(0, Math.min(mostPerClaim, this.#options.concurrency + ahead - taken));
+  }
+
+  #deliver(jobs: readonly HeldJob[]): void {
+    this.#waiting.push(...jobs);
+    if (this.#state !== "running") return this.#releaseWaiting();
+    this.#startWaiting();
+  }
+
+  #startWaiting(): void {
+    while (this.#running < this.#options.concurrency) {
+      const held = this.#waiting.shift();
+      if (held === undefined) return;
+      void this.#run(held);
+    }
+  }
+
+  async #run(held: HeldJob): Promise<void> {
+    const { events, executor, clock } = this.#options;
+    this.#running++;
+    held.started = true;
+    held.startedAt = clock.monotonic();
+    if (events.wants("job.started")) events.emit("job.started", held.job);
+    const outcome = await executor.execute(held.job, held.abort);
+    this.#end(held, outcome);
+  }
+
+  #end(held: HeldJob, outcome: Parameters<Settler["add"]>[0]["outcome"]): void {
+    if (!held.started) return;
+    held.started = false;
+    this.#running--;
+    const durationMs = this.#options.clock.monotonic() - held.startedAt;
+    this.#averageRunMs += (durationMs - this.#averageRunMs) * 0.1;
+    this.#settler.add({ job: held.job, outcome, durationMs });
+    this.#startWaiting();
+    this.#turns.wake();
+  }
+
+  #abort(cause: "cancelled" | "lease_lost" | "stopping", which: (held: HeldJob) => boolean): void {
+    for (const { job } of this.#held.abort(cause, which)) {
+      this.#options.events.emit("job.aborted", { ...job, reason: cause });
+    }
+  }
+
+  #loseLease(): void {
+    const lost = this.#lease.leaseId;
+    const { events, name } = this.#options;
+    events.emit("lease.lost", { worker: name, lease: lost, jobs: this.#held.size });
+    this.#waiting = this.#waiting.filter((held) => {
+      if (held.leaseId !== lost) return true;
+      this.#held.settled(held.job);
+      return false;
+    });
+    this.#abort("lease_lost", (held) => held.leaseId === lost);
+  }
+
+  #whenIdle(): Promise<void> {
+    if (this.#held.size === 0 && this.#settler.pending === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #noteIdle(): void {
+    if (this.#held.size > 0 || this.#settler.pending > 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+}
