@@ -80,7 +80,7 @@ async function produce({ count, first, bytes, batch, inFlight, depth = Infinity 
 async function pickupHere({ samples }) {
   latencies = [];
   for (let n = 0; n < samples; n++) {
-    await sleep(8 + Math.random() * 12);
+    await sleep(4 + Math.random() * 6);
     const pickup = new Promise((resolve) => {
       onPickup = resolve;
     });

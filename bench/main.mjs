@@ -58,6 +58,7 @@ async function run(options, lab, stopping) {
     systems: options.systems,
     rounds: options.rounds,
     tiny: options.tiny,
+    leadingOnly: options.quick,
     scaled: (count) => Math.max(200, Math.round(count * options.scale)),
   };
   const startedAt = Date.now();

@@ -105,7 +105,7 @@ export const pickup = (lab, system, config, samples, { local }) =>
 async function pickups(stand, worker, samples) {
   await worker.call("startPickups");
   for (let n = 0; n < samples; n++) {
-    await sleep(8 + Math.random() * 12);
+    await sleep(4 + Math.random() * 6);
     const pickedUp = new Promise((resolve) => {
       stand.onPickup = resolve;
     });

@@ -53,7 +53,7 @@ export function parseOptions(argv) {
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  const defaultScale = values.tiny ? 0.02 : values.quick ? 0.4 : 1;
+  const defaultScale = values.tiny ? 0.02 : values.quick ? 0.2 : 1;
   return Object.freeze({
     help: values.help,
     quick: values.quick,

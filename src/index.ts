@@ -42,7 +42,7 @@ export type {
   Reprocessed,
   Transaction,
 } from "./store/store.ts";
-export { JobAborted } from "./worker/executor.ts";
+export { JobAborted } from "./worker/abort-handle.ts";
 export {
   type AnyJobDefinition,
   defineJob,

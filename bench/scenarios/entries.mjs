@@ -1,4 +1,4 @@
-// One entry for each configuration of each chosen system.
+// One entry for each configuration of each chosen system; a quick run leaves out those known to be slower.
 import { adapterOf } from "../systems/index.mjs";
 
 export async function entriesOf(context, scenario, modes, measure) {
@@ -7,6 +7,7 @@ export async function entriesOf(context, scenario, modes, measure) {
     const adapter = await adapterOf(system);
     for (const mode of modes) {
       for (const config of adapter.modes[mode] ?? []) {
+        if (context.leadingOnly && config.slower) continue;
         entries.push({
           scenario,
           system,

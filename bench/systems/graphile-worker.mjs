@@ -27,6 +27,7 @@ export const modes = {
       label: "addJob, 200 in flight, concurrency 200, one by one",
       counts: { ...counts, drain: 6_000, end_to_end: 3_000 },
       worker: oneByOne,
+      slower: true,
       pool: 5,
       analyze,
     },

@@ -21,6 +21,7 @@ export const modes = {
       label: "send, 200 in flight, concurrency 200 one by one, notify",
       counts: { ...counts, drain: 2_000, end_to_end: 2_000 },
       worker: oneByOne,
+      slower: true,
       pool: 10,
       notify: true,
     },

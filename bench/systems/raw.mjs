@@ -46,18 +46,20 @@ async function connect(url) {
 }
 
 // Ids in time order, like Millrace's own: random ones would make the primary key's index dearer.
-function timeOrderedId() {
-  const bytes = randomBytes(16);
-  bytes.writeUIntBE(Date.now(), 0, 6);
-  const hex = bytes.toString("hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-7${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
+function timeOrderedIds(count) {
+  const random = randomBytes(count * 10).toString("hex");
+  const time = Date.now().toString(16).padStart(12, "0");
+  return Array.from({ length: count }, (_, i) => {
+    const r = random.slice(i * 20, i * 20 + 20);
+    return `${time.slice(0, 8)}-${time.slice(8)}-7${r.slice(1, 4)}-a${r.slice(5, 8)}-${r.slice(8)}`;
+  });
 }
 
 export async function openProducer(url) {
   const client = await connect(url);
   let seq = 0;
   const many = async (payloads) => {
-    const ids = payloads.map(timeOrderedId);
+    const ids = timeOrderedIds(payloads.length);
     const values = [seq, ids, payloads.map((payload) => JSON.stringify(payload))];
     seq += payloads.length;
     await client.query({ name: "insert", text: insert, values });

@@ -64,7 +64,6 @@ export class Millrace {
   readonly #workers = new Set<Worker>();
   #upkeep: Upkeep | null = null;
   #listener: Promise<{ close(): Promise<void> }> | null = null;
-  #settled = 0;
   #stopping: Promise<void> | null = null;
 
   private constructor(
@@ -343,14 +342,11 @@ export class Millrace {
 
   #startUpkeep(): void {
     if (this.#upkeep !== null) return;
-    this.events.on("job.settled", () => {
-      this.#settled++;
-    });
     this.#upkeep = new Upkeep({
       store: this.#store,
       config: this.config,
       hear: (notice) => this.#hear(notice),
-      settled: () => this.#settled,
+      settled: () => [...this.#workers].reduce((sum, worker) => sum + worker.settled, 0),
       clock: this.#clock,
       random: this.#random,
       events: this.events,

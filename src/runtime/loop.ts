@@ -1,6 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { Events } from "./events.ts";
 import type { Service } from "./service.ts";
+import { WakeUp } from "./wake-up.ts";
 
 export interface LoopReport {
   readonly name: string;
@@ -26,8 +27,8 @@ export interface LoopOptions {
 export class Loop implements Service {
   readonly name: string;
   readonly #options: LoopOptions;
-  #stopping: AbortController | null = null;
-  #wakeUp = new AbortController();
+  readonly #wakeUp = new WakeUp();
+  #state: "stopped" | "running" | "stopping" = "stopped";
   #done: Promise<void> = Promise.resolve();
   #report: LoopReport;
 
@@ -48,29 +49,28 @@ export class Loop implements Service {
   }
 
   async start(): Promise<void> {
-    if (this.#stopping !== null) return;
-    this.#stopping = new AbortController();
-    this.#done = this.#rounds(this.#stopping.signal);
+    if (this.#state !== "stopped") return;
+    this.#state = "running";
+    this.#done = this.#rounds();
   }
 
   async stop(): Promise<void> {
-    this.#stopping?.abort();
+    if (this.#state === "running") this.#state = "stopping";
     this.wake();
     await this.#done;
-    this.#stopping = null;
+    this.#state = "stopped";
   }
 
   wake(): void {
-    this.#wakeUp.abort();
+    this.#wakeUp.wake();
   }
 
-  async #rounds(stopping: AbortSignal): Promise<void> {
-    const { clock, random, intervalMs } = this.#options;
-    while (!stopping.aborted) {
-      this.#wakeUp = new AbortController();
+  async #rounds(): Promise<void> {
+    const { random, intervalMs } = this.#options;
+    while (this.#state === "running") {
       const wanted = await this.#round();
       const pause = Math.min(wanted ?? intervalMs, intervalMs * (0.9 + 0.2 * random()));
-      if (!stopping.aborted) await clock.sleep(pause, this.#wakeUp.signal);
+      if (this.#state === "running") await this.#wakeUp.sleep(pause);
     }
   }
 

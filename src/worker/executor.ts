@@ -7,22 +7,10 @@ import { type Outcome, outcomeOfFailure } from "../domain/outcome.ts";
 import { upcast, versionOf } from "../domain/payload-version.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { Log } from "../runtime/log.ts";
+import type { AbortHandle } from "./abort-handle.ts";
 import type { JobDefinition } from "./job-definition.ts";
 import type { Registry } from "./registry.ts";
 import { describeIssues } from "./validate.ts";
-
-export type AbortCause = "cancelled" | "lease_lost" | "stopping" | "max_runtime";
-
-/** What a handler's signal is aborted with. */
-export class JobAborted extends Error {
-  override readonly cause: AbortCause;
-
-  constructor(cause: AbortCause) {
-    super(`The run was aborted: ${cause.replace("_", " ")}.`);
-    this.name = "JobAborted";
-    this.cause = cause;
-  }
-}
 
 export interface ExecutorOptions {
   readonly registry: Registry;
@@ -41,26 +29,28 @@ export class Executor {
     this.#options = options;
   }
 
-  async execute(job: ClaimedJob, abort: AbortController): Promise<Outcome> {
+  async execute(job: ClaimedJob, abort: AbortHandle): Promise<Outcome> {
     const definition = this.#options.registry.definition(job.type);
     try {
       const payload = await validate(lift(job, definition), definition);
       const result = await this.#run(job, payload, abort);
       return { kind: "completed", result: this.#checkResult(result) };
     } catch (error) {
-      return this.#outcomeOfThrown(job, error, abort.signal, definition);
+      return this.#outcomeOfThrown(job, error, abort, definition);
     }
   }
 
-  async #run(job: ClaimedJob, payload: unknown, abort: AbortController): Promise<unknown> {
+  async #run(job: ClaimedJob, payload: unknown, abort: AbortHandle): Promise<unknown> {
     const { registry, log } = this.#options;
     const handler = registry.handler(job.type);
     if (handler === undefined) throw new MillraceError("UNKNOWN_JOB_TYPE");
     const context = {
       payload,
-      signal: abort.signal,
       attempt: job.attempt,
       job,
+      get signal() {
+        return abort.signal;
+      },
       get log() {
         return log.child({ job: job.id, type: job.type, correlationId: job.correlationId });
       },
@@ -90,10 +80,9 @@ export class Executor {
   #outcomeOfThrown(
     job: ClaimedJob,
     error: unknown,
-    signal: AbortSignal,
+    { cause }: AbortHandle,
     definition: Definition | undefined,
   ): Outcome {
-    const cause = signal.reason instanceof JobAborted ? signal.reason.cause : null;
     if (cause === "cancelled") return { kind: "cancelled" };
     if (cause === "stopping") return { kind: "released" };
     return outcomeOfFailure(job, error, {
@@ -129,11 +118,11 @@ async function validate(payload: unknown, definition: Definition | undefined): P
 const nulEscape = /(?<!\\)(?:\\\\)*\\u0000/;
 
 /** A handler that ignores its signal is left behind; its token decides nothing any more. */
-async function within<T>(ms: number, abort: AbortController, run: () => Promise<T>): Promise<T> {
+async function within<T>(ms: number, abort: AbortHandle, run: () => Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      abort.abort(new JobAborted("max_runtime"));
+      abort.abort("max_runtime");
       reject(new MillraceError("MAX_RUNTIME_EXCEEDED", `The handler ran longer than ${ms} ms.`));
     }, ms);
   });

@@ -1,11 +1,11 @@
 // What this process holds: jobs by id, and the claims they came with.
 
 import type { ClaimedJob } from "../domain/job.ts";
-import { type AbortCause, JobAborted } from "./executor.ts";
+import { type AbortCause, AbortHandle } from "./abort-handle.ts";
 
 export interface HeldJob {
   readonly job: ClaimedJob;
-  readonly abort: AbortController;
+  readonly abort: AbortHandle;
   readonly leaseId: string;
   started: boolean;
   startedAt: number;
@@ -46,7 +46,7 @@ export class HeldJobs {
     }
     this.#claims.set(claimId, jobs.length);
     return jobs.map((job) => {
-      const held = { job, abort: new AbortController(), leaseId, started: false, startedAt: 0 };
+      const held = { job, abort: new AbortHandle(), leaseId, started: false, startedAt: 0 };
       this.#jobs.set(key(job), held);
       return held;
     });
@@ -74,9 +74,7 @@ export class HeldJobs {
   abort(cause: AbortCause, which: (held: HeldJob) => boolean): HeldJob[] {
     const aborted: HeldJob[] = [];
     for (const held of this.#jobs.values()) {
-      if (!which(held) || held.abort.signal.aborted) continue;
-      held.abort.abort(new JobAborted(cause));
-      aborted.push(held);
+      if (which(held) && held.abort.abort(cause)) aborted.push(held);
     }
     return aborted;
   }

@@ -6,6 +6,7 @@
 
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
+import { WakeUp } from "../runtime/wake-up.ts";
 import type { ClaimRequest, Store, WorkerSession } from "../store/store.ts";
 import type { Fetcher } from "./fetcher.ts";
 import type { HeldJob, HeldJobs } from "./held-jobs.ts";
@@ -33,16 +34,17 @@ const mostPerTurn = 1_000;
 
 export class Turns {
   readonly #options: TurnsOptions;
+  readonly #wakeUp = new WakeUp();
   #stopped = false;
   #claiming = true;
   #underWay = false;
   #loop: Promise<void> = Promise.resolve();
-  #wakeUp: AbortController = new AbortController();
   #batch = mostPerTurn;
   #errors = 0;
   #lostClaims: { claimId: string; leaseId: string }[] = [];
   #turnEnded: (() => void)[] = [];
   lastCompleted = 0;
+  settledCount = 0;
 
   constructor(options: TurnsOptions) {
     this.#options = options;
@@ -57,7 +59,7 @@ export class Turns {
   }
 
   wake(): void {
-    this.#wakeUp.abort();
+    this.#wakeUp.wake();
   }
 
   /** Resolves when no claim is under way any more. */
@@ -78,7 +80,6 @@ export class Turns {
 
   async #run(): Promise<void> {
     while (!this.#stopped) {
-      this.#wakeUp = new AbortController();
       try {
         const worked = await this.#turn();
         this.#errors = 0;
@@ -174,6 +175,7 @@ export class Turns {
   #note({ job, outcome, durationMs }: Ended, ok: boolean, doubtful: boolean): void {
     const { held, events } = this.#options;
     held.settled(job);
+    this.settledCount++;
     if (!ok) events.emit("job.settle_refused", { ...job, outcome: outcome.kind });
     else {
       if (doubtful && events.wants("job.settle_repeated")) {
@@ -202,12 +204,12 @@ export class Turns {
   }
 
   async #sleep(): Promise<void> {
-    const { fetcher, pollMs, random, clock, settler, room } = this.#options;
-    if (settler.pending > 0 || this.#wakeUp.signal.aborted) return;
+    const { fetcher, pollMs, random, settler, room } = this.#options;
+    if (settler.pending > 0) return;
     const wait = this.#claiming && room() > 0 ? fetcher.waitMs() : null;
     const poll = pollMs * (0.8 + 0.4 * random());
     const sleepMs = Math.min(wait ?? poll, poll);
-    await clock.sleep(sleepMs, this.#wakeUp.signal);
-    if (!this.#wakeUp.signal.aborted && sleepMs === poll) fetcher.wake(true);
+    const woken = await this.#wakeUp.sleep(sleepMs);
+    if (!woken && sleepMs === poll) fetcher.wake(true);
   }
 }

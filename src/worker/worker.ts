@@ -95,6 +95,11 @@ export class Worker implements Service {
     });
   }
 
+  /** How many runs this worker has settled. */
+  get settled(): number {
+    return this.#turns.settledCount;
+  }
+
   get busy(): number {
     return this.#held.size;
   }
@@ -232,8 +237,8 @@ export class Worker implements Service {
 
   #deliver(jobs: readonly HeldJob[]): void {
     this.#waiting.push(...jobs);
-    if (this.#state !== "running") return this.#releaseWaiting();
-    this.#startWaiting();
+    if (this.#state === "running") this.#startWaiting();
+    else this.#releaseWaiting();
   }
 
   #startWaiting(): void {

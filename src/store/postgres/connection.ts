@@ -52,6 +52,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
+  #last: Promise<unknown> = Promise.resolve();
   #failures = 0;
   #closed = false;
 
@@ -104,7 +105,14 @@ export class Connection {
     await client?.end().catch(() => {});
   }
 
-  async #run<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
+  /** One query at a time, in the order they came. */
+  #run<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
+    const answer = this.#last.then(() => this.#runNow(task));
+    this.#last = answer.catch(() => {});
+    return answer;
+  }
+
+  async #runNow<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = await this.#ready();
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {

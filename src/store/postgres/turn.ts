@@ -6,6 +6,7 @@
 
 import type { ClaimedJob, JobMeta } from "../../domain/job.ts";
 import type { Timeline } from "../../domain/timeline.ts";
+import type { Token } from "../../domain/token.ts";
 import type { Claimed, ClaimRequest, Turn, Turned } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
@@ -92,7 +93,7 @@ const take = `claimed as (
   )`;
 
 const claimedColumns = `id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, max_runtime_ms,
-    payload, correlation_id, idempotency_key, reference, meta, timeline, created_at, started_at, weight, seq::float8`;
+    payload, correlation_id, idempotency_key, reference, meta, timeline, created_at::text, started_at::text, weight, seq::float8`;
 
 const answer = `select null::uuid, count(*)::int, null, null, null, null, null, null, null, null, null, null, null, null, null,
     null, null, null, null from settled
@@ -168,41 +169,66 @@ export async function takeTurn(connection: Connection, turn: Turn): Promise<Turn
     ...claimParameters(claim),
     ...hintParameters(claim),
   ]);
-  const jobs: ReturnType<typeof toClaimedJob>[] = [];
-  for (let i = 1; i < rows.length; i++) jobs.push(toClaimedJob(claim.claimId, rows[i] ?? []));
+  const jobs: ClaimedRow[] = [];
+  for (let i = 1; i < rows.length; i++) jobs.push(new ClaimedRow(claim.claimId, rows[i] ?? []));
   return { completed: Number(rows[0]?.[1] ?? 0), jobs };
 }
 
 /** The same claim id returns the same jobs, as far as they are still held under it. */
 export async function replayClaim(connection: Connection, claimId: string): Promise<Claimed> {
   const rows = await connection.rows(replay, [claimId]);
-  return { jobs: rows.map((row) => toClaimedJob(claimId, row)) };
+  return { jobs: rows.map((row) => new ClaimedRow(claimId, row)) };
 }
 
-function toClaimedJob(
-  claimId: string,
-  row: unknown[],
-): ClaimedJob & { weight: number; seq: number } {
-  const id = row[0] as string;
-  return {
-    id,
-    token: { claimId, claimNo: row[1] as number },
-    type: row[2] as string,
-    queueId: row[3] as number,
-    tenant: row[4] as string,
-    attempt: row[5] as number,
-    maxAttempts: row[6] as number,
-    crashCount: row[7] as number,
-    maxRuntimeMs: row[8] as number | null,
-    payload: row[9],
-    correlationId: (row[10] as string | null) ?? id,
-    idempotencyKey: (row[11] as string | null) ?? id,
-    reference: row[12] as string | null,
-    meta: (row[13] as JobMeta | null) ?? {},
-    timeline: (row[14] as Timeline | null) ?? [],
-    createdAt: row[15] as Date,
-    startedAt: row[16] as Date,
-    weight: row[17] as number,
-    seq: row[18] as number,
-  };
+/** Timestamps stay text until somebody asks: parsing them is a good part of reading a row. */
+class ClaimedRow implements ClaimedJob {
+  readonly id: string;
+  readonly token: Token;
+  readonly type: string;
+  readonly queueId: number;
+  readonly tenant: string;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly crashCount: number;
+  readonly maxRuntimeMs: number | null;
+  readonly payload: unknown;
+  readonly correlationId: string;
+  readonly idempotencyKey: string;
+  readonly reference: string | null;
+  readonly meta: JobMeta;
+  readonly timeline: Timeline;
+  readonly weight: number;
+  readonly seq: number;
+  readonly #createdAt: string;
+  readonly #startedAt: string;
+
+  constructor(claimId: string, row: unknown[]) {
+    this.id = row[0] as string;
+    this.token = { claimId, claimNo: row[1] as number };
+    this.type = row[2] as string;
+    this.queueId = row[3] as number;
+    this.tenant = row[4] as string;
+    this.attempt = row[5] as number;
+    this.maxAttempts = row[6] as number;
+    this.crashCount = row[7] as number;
+    this.maxRuntimeMs = row[8] as number | null;
+    this.payload = row[9];
+    this.correlationId = (row[10] as string | null) ?? this.id;
+    this.idempotencyKey = (row[11] as string | null) ?? this.id;
+    this.reference = row[12] as string | null;
+    this.meta = (row[13] as JobMeta | null) ?? {};
+    this.timeline = (row[14] as Timeline | null) ?? [];
+    this.#createdAt = row[15] as string;
+    this.#startedAt = row[16] as string;
+    this.weight = row[17] as number;
+    this.seq = row[18] as number;
+  }
+
+  get createdAt(): Date {
+    return new Date(this.#createdAt);
+  }
+
+  get startedAt(): Date {
+    return new Date(this.#startedAt);
+  }
 }

@@ -54,7 +54,7 @@ create table millrace.job (
   timeline json
 ) with (
   fillfactor = 50,
-  toast_tuple_target = 256,
+  toast_tuple_target = 600,
   vacuum_truncate = false,
   autovacuum_vacuum_scale_factor = 0.05,
   autovacuum_vacuum_threshold = 5000,
@@ -182,7 +182,7 @@ begin
     day_table := format('%s_%s', class_table, to_char(day, 'YYYYMMDD'));
     if to_regclass(format('millrace.%I', day_table)) is null then
       execute format(
-        'create table millrace.%I (like millrace.%I including defaults including storage including constraints) with (toast_tuple_target = 256, autovacuum_vacuum_insert_scale_factor = 1)',
+        'create table millrace.%I (like millrace.%I including defaults including storage including constraints) with (toast_tuple_target = 600, autovacuum_vacuum_insert_scale_factor = 1)',
         day_table, class_table);
       execute format('alter table millrace.%I alter column payload set storage external', day_table);
       execute format(
@@ -214,6 +214,7 @@ create table millrace.claim (
   job_ids uuid[] not null,
   cancels uuid[]
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+alter table millrace.claim alter column job_ids set storage external;
 create index claim_lease on millrace.claim (lease_id);
 
 -- Names that must be unique, because jobs move between tables: given idempotency keys and references.
