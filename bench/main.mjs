@@ -27,7 +27,7 @@ function versionOf(name) {
 }
 
 async function describe(lab, options) {
-  const peers = ["bullmq", "graphile-worker", "pg-boss", "pg", "ioredis"];
+  const peers = ["bullmq", "graphile-worker", "pg-boss", "pg", "redis"];
   return {
     date: new Date().toISOString(),
     node: process.versions.node,

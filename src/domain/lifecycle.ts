@@ -69,6 +69,7 @@ function guard(job: JobCore, command: Command): Refusal | null {
     case "expire":
       return isExpired(job, command.now) ? null : "not_expired";
     case "reprocess":
+    case "discard":
       return job.reprocessed ? "illegal_transition" : null;
     default:
       return null;

@@ -1,6 +1,6 @@
 // How a run ended, named by intent. The worker and the reclaimer both decide here and nowhere else.
 
-import { describeError } from "./describe-error.ts";
+import { describeError, storable } from "./describe-error.ts";
 import { type Classifier, classify, type JobError, Snooze } from "./error-class.ts";
 import type { RetryPolicy } from "./retry-policy.ts";
 
@@ -11,6 +11,9 @@ export type Outcome =
   | { readonly kind: "released" }
   | { readonly kind: "cancelled" }
   | { readonly kind: "dead"; readonly error: JobError };
+
+const maxReasonBytes = 200;
+const maxDelayMs = 10 * 365 * 86_400_000;
 
 export interface Run {
   readonly type: string;
@@ -28,14 +31,21 @@ export function outcomeOfFailure(
   context: { policy: RetryPolicy; random: number; classifier?: Classifier | undefined },
 ): Outcome {
   if (thrown instanceof Snooze) {
-    return { kind: "snoozed", delayMs: Math.max(0, thrown.delayMs), reason: thrown.message };
+    const reason = storable(thrown.message, maxReasonBytes);
+    return { kind: "snoozed", delayMs: storableDelay(thrown.delayMs), reason };
   }
   const failure = classify(thrown, context.classifier);
   const error = describeError(run.type, thrown, failure);
   const failures = failuresSoFar(run);
   if (failure.class === "non_retryable" || failures >= run.maxAttempts)
     return { kind: "dead", error };
-  return { kind: "retried", delayMs: context.policy(failure, failures, context.random), error };
+  const delayMs = storableDelay(context.policy(failure, failures, context.random));
+  return { kind: "retried", delayMs, error };
+}
+
+/** A handler's or policy's nonsense (NaN, Infinity) must not spoil the batch it is settled with. */
+function storableDelay(ms: number): number {
+  return Number.isNaN(ms) ? 0 : Math.min(Math.max(0, Math.round(ms)), maxDelayMs);
 }
 
 export const maxCrashes = 3;

@@ -51,13 +51,16 @@ function mergeSnooze(timeline: Timeline, entry: TimelineEntry): Timeline {
 
 function fitBytes(timeline: Timeline): Timeline {
   let kept = timeline;
-  while (kept.length > 1 && JSON.stringify(kept).length > maxBytes) {
+  while (kept.length > 1 && byteLength(kept) > maxBytes) {
     // The oldest entry after the first ones tells least.
     const drop = Math.min(keptFirst, kept.length - 2);
     kept = [...kept.slice(0, drop), ...kept.slice(drop + 1)];
   }
   return kept;
 }
+
+const byteLength = (timeline: Timeline): number =>
+  new TextEncoder().encode(JSON.stringify(timeline)).length;
 
 export function entryFor(timeline: Timeline, token: Token): TimelineEntry | undefined {
   const text = tokenText(token);

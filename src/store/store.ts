@@ -115,8 +115,8 @@ export interface Turn {
 }
 
 export interface Turned extends Claimed {
-  /** How many completions took effect; fewer than asked: some were superseded, or repeats. */
-  readonly completed: number;
+  /** The completions that took effect; null: all of them. Others were superseded, or are repeats. */
+  readonly completed: ReadonlySet<string> | null;
 }
 
 export interface Renewal {

@@ -86,3 +86,12 @@ export class HeldJobs {
 
 /** By token: after a lost lease the same job may be claimed here again while its old run still ends. */
 const key = (job: ClaimedJob): string => `${job.id}/${job.token.claimNo}`;
+
+/** What events tell of a job: never its payload. */
+export const runningJob = ({ id, type, tenant, attempt, correlationId }: ClaimedJob) => ({
+  id,
+  type,
+  tenant,
+  attempt,
+  correlationId,
+});

@@ -16,7 +16,9 @@ export interface LeaseKeeperOptions {
   readonly heldClaims: () => readonly string[];
   readonly onCancel: (jobIds: readonly string[]) => void;
   /** The lease is over: everything held under it belongs to others by now. */
-  readonly onLost: () => void;
+  readonly onLost: (leaseId: string) => void;
+  /** There is a lease to claim under again. */
+  readonly onRestored: () => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
@@ -27,6 +29,7 @@ export class LeaseKeeper implements Service {
   readonly #options: LeaseKeeperOptions;
   readonly #loop: Loop;
   #leaseId = "";
+  #renewedAt = Number.NEGATIVE_INFINITY;
   #renewing: Promise<void> | null = null;
 
   constructor(options: LeaseKeeperOptions) {
@@ -50,6 +53,12 @@ export class LeaseKeeper implements Service {
     return this.#leaseId;
   }
 
+  /** False after a stall: a claim under a lease that others may have ended would lapse at once. */
+  get alive(): boolean {
+    const { clock, leaseMs } = this.#options;
+    return this.#leaseId !== "" && clock.monotonic() - this.#renewedAt < leaseMs;
+  }
+
   async start(): Promise<void> {
     if (this.#leaseId === "") await this.#open();
     await this.#loop.start();
@@ -61,7 +70,12 @@ export class LeaseKeeper implements Service {
 
   /** Gives the lease back; nothing may be held under it any more. */
   async end(): Promise<void> {
-    await this.#options.session.end(this.#leaseId);
+    const { session } = this.#options;
+    try {
+      if (this.#leaseId !== "") await session.end(this.#leaseId);
+    } finally {
+      await session.close();
+    }
   }
 
   wake(): void {
@@ -76,23 +90,36 @@ export class LeaseKeeper implements Service {
   }
 
   async #renewOnce(): Promise<void> {
-    const { session, leaseMs, heldClaims, onCancel, worker, events } = this.#options;
+    const { session, leaseMs, heldClaims, onCancel, onRestored, worker, events, clock } =
+      this.#options;
     const leaseId = this.#leaseId;
+    if (leaseId === "") return this.#reopen();
+    const sentAt = clock.monotonic();
     const renewal = await session.renew(leaseId, leaseMs, heldClaims());
     if (!renewal.renewed) {
-      this.#options.onLost();
-      await this.#open();
-      return;
+      this.#leaseId = "";
+      this.#options.onLost(leaseId);
+      return this.#reopen();
     }
+    const stalled = !this.alive;
+    this.#renewedAt = sentAt;
+    if (stalled) onRestored();
     if (renewal.released > 0) events.emit("claim.released", { worker, claims: renewal.released });
     if (renewal.cancels.length > 0) onCancel(renewal.cancels);
   }
 
+  async #reopen(): Promise<void> {
+    await this.#open();
+    this.#options.onRestored();
+  }
+
   async #open(): Promise<void> {
-    const { session, worker, leaseMs, info, events } = this.#options;
+    const { session, worker, leaseMs, info, events, clock } = this.#options;
     const leaseId = randomUUID();
+    const sentAt = clock.monotonic();
     await session.open({ leaseId, worker, leaseMs, info: info() });
     this.#leaseId = leaseId;
+    this.#renewedAt = sentAt;
     events.emit("lease.opened", { worker, lease: leaseId });
   }
 }

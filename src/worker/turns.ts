@@ -4,12 +4,13 @@
 // An error leaves the outcome of a turn unknown. So the same completions are sent again (a repeat is
 // recognised by its token) and the claim is asked for again under its own id.
 
+import type { RunOutcome } from "../domain/timeline.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { WakeUp } from "../runtime/wake-up.ts";
 import type { ClaimRequest, Store, WorkerSession } from "../store/store.ts";
 import type { Fetcher } from "./fetcher.ts";
-import type { HeldJob, HeldJobs } from "./held-jobs.ts";
+import { type HeldJob, type HeldJobs, runningJob } from "./held-jobs.ts";
 import { type Ended, type Settler, toCompletion, toSettlement } from "./settler.ts";
 
 export interface TurnsOptions {
@@ -134,36 +135,31 @@ export class Turns {
     }
   }
 
-  async #confirm(ended: readonly Ended[], completed: number): Promise<void> {
-    const repeats = completed === ended.length ? null : await this.#askWhatHappened(ended);
-    for (const one of ended)
-      this.#note(
-        one,
-        repeats === null || repeats.get(one.job.id) === "completed",
-        repeats !== null,
-      );
-    this.#options.settled();
-  }
-
   async #settleOthers(ended: readonly Ended[]): Promise<void> {
     const { session, worker, process, clock, settler } = this.#options;
     try {
       const now = clock.now();
-      const done = await session.settle(
-        ended.map((one) => toSettlement(one, worker, now)),
-        worker,
-        process,
-      );
-      const repeats = done.size === ended.length ? null : await this.#askWhatHappened(ended);
-      for (const one of ended) {
-        const ok = done.has(one.job.id) || repeats?.get(one.job.id) === one.outcome.kind;
-        this.#note(one, ok, !done.has(one.job.id));
-      }
-      this.#options.settled();
+      const settlements = ended.map((one) => toSettlement(one, worker, now));
+      const done = await session.settle(settlements, worker, process);
+      await this.#confirm(ended, done.size === ended.length ? null : done);
     } catch (error) {
       settler.putBack(ended);
       throw error;
     }
+  }
+
+  /** `done` are those that took effect, null for all. What did not was a repeat, moved, or is superseded. */
+  async #confirm(
+    ended: readonly Ended[],
+    done: { has(id: string): boolean } | null,
+  ): Promise<void> {
+    const missed = done === null ? [] : ended.filter(({ job }) => !done.has(job.id));
+    const stored = missed.length === 0 ? null : await this.#askWhatHappened(missed);
+    for (const one of ended) {
+      if (stored === null || done?.has(one.job.id)) this.#settled(one);
+      else this.#missed(one, stored.get(one.job.id));
+    }
+    this.#options.settled();
   }
 
   #askWhatHappened(ended: readonly Ended[]) {
@@ -172,16 +168,27 @@ export class Turns {
     );
   }
 
-  #note({ job, outcome, durationMs }: Ended, ok: boolean, doubtful: boolean): void {
+  #settled({ job, outcome, durationMs }: Ended): void {
     const { held, events } = this.#options;
     held.settled(job);
     this.settledCount++;
-    if (!ok) events.emit("job.settle_refused", { ...job, outcome: outcome.kind });
-    else {
-      if (doubtful && events.wants("job.settle_repeated")) {
-        events.emit("job.settle_repeated", { ...job, outcome: outcome.kind });
-      }
-      if (events.wants("job.settled")) events.emit("job.settled", { ...job, outcome, durationMs });
+    if (events.wants("job.settled")) {
+      events.emit("job.settled", { ...runningJob(job), outcome, durationMs });
+    }
+  }
+
+  #missed(one: Ended, stored: RunOutcome | undefined): void {
+    const { held, events, settler } = this.#options;
+    const { job, outcome } = one;
+    const event = { ...runningJob(job), outcome: outcome.kind };
+    if (stored === outcome.kind) {
+      events.emit("job.settle_repeated", event);
+      this.#settled(one);
+    } else if (stored === undefined && one.again !== true) {
+      settler.add({ ...one, again: true });
+    } else {
+      held.settled(job);
+      events.emit("job.settle_refused", event);
     }
   }
 

@@ -8,7 +8,7 @@ import type { Service } from "../runtime/service.ts";
 import type { ImmediateClaim, Notice, Store } from "../store/store.ts";
 import type { Executor } from "./executor.ts";
 import { Fetcher } from "./fetcher.ts";
-import { type HeldJob, HeldJobs } from "./held-jobs.ts";
+import { type HeldJob, HeldJobs, runningJob } from "./held-jobs.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { Registry } from "./registry.ts";
 import { Settler } from "./settler.ts";
@@ -254,7 +254,7 @@ export class Worker implements Service {
     this.#running++;
     held.started = true;
     held.startedAt = clock.monotonic();
-    if (events.wants("job.started")) events.emit("job.started", held.job);
+    if (events.wants("job.started")) events.emit("job.started", runningJob(held.job));
     const outcome = await executor.execute(held.job, held.abort);
     this.#end(held, outcome);
   }
@@ -272,7 +272,7 @@ export class Worker implements Service {
 
   #abort(cause: "cancelled" | "lease_lost" | "stopping", which: (held: HeldJob) => boolean): void {
     for (const { job } of this.#held.abort(cause, which)) {
-      this.#options.events.emit("job.aborted", { ...job, reason: cause });
+      this.#options.events.emit("job.aborted", { ...runningJob(job), reason: cause });
     }
   }
 

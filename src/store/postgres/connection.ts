@@ -22,13 +22,11 @@ export interface ConnectionOptions {
 }
 
 /**
- * Plans must not collapse on stale statistics: every statement here has its index, so the planner is
- * told to use it. jit would otherwise start on the inflated costs.
+ * Plans must not collapse on stale statistics: every statement has its index, so the planner is told to
+ * use it. jit would otherwise start on the inflated costs.
  */
 const planSettings = {
   enable_seqscan: "off",
-  enable_hashjoin: "off",
-  enable_mergejoin: "off",
   enable_bitmapscan: "off",
   jit: "off",
 };

@@ -33,7 +33,7 @@ const find = statement(
   select o.lease_id, o.worker, o.alive, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
     j.crash_count, j.timeline, j.started_at
   from over o cross join unnest(o.job_ids) x (id)
-  join millrace.job j on j.id = x.id and j.claim_id = o.id
+  cross join lateral (select * from millrace.job j where j.id = x.id and j.claim_id = o.id limit 1) j
   where not o.alive or j.started_at + j.max_runtime_ms * interval '1 ms' < now()`,
 );
 
@@ -42,7 +42,8 @@ const forgetClaims = statement(
   `delete from millrace.claim c
   where ((c.lease_id is not null and not exists (select from millrace.lease l where l.id = c.lease_id and l.expires_at >= now()))
       or c.expires_at < now() or c.deadline < now())
-    and not exists (select from unnest(c.job_ids) x (id) join millrace.job j on j.id = x.id and j.claim_id = c.id)`,
+    and not exists (select from unnest(c.job_ids) x (id)
+      where (select true from millrace.job j where j.id = x.id and j.claim_id = c.id limit 1))`,
 );
 
 export async function leaseCensus(connection: Connection): Promise<LeaseCensus> {

@@ -28,7 +28,10 @@ const renew = statement(
   freed as (
     update millrace.job j set claim_id = null, started_at = null, attempt = j.attempt - 1
     from unlisted u cross join unnest(u.job_ids) x (id)
-    where j.id = x.id and j.claim_id = u.id
+    cross join lateral (
+      select j.ctid as tid from millrace.job j where j.id = x.id and j.claim_id = u.id limit 1
+    ) found
+    where j.ctid = found.tid and j.claim_id = u.id
     returning 1
   ),
   forgotten as (
@@ -43,7 +46,8 @@ const close = statement(
   "close_lease",
   `with closed as (delete from millrace.lease where id = $1::text::uuid returning id)
   delete from millrace.claim c using closed where c.lease_id = closed.id
-    and not exists (select from unnest(c.job_ids) x (id) join millrace.job j on j.id = x.id and j.claim_id = c.id)`,
+    and not exists (select from unnest(c.job_ids) x (id)
+      where (select true from millrace.job j where j.id = x.id and j.claim_id = c.id limit 1))`,
 );
 
 export interface LeaseOptions {

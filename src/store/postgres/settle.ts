@@ -10,11 +10,17 @@ const input = `input as materialized (
       delay_ms bigint, charged boolean, error_class text, fingerprint text, message text, stack text, timeline json)
   )`;
 
-/** Somebody who was asked to cancel does not come back. */
-const move = `ended as (
-    delete from millrace.job j using allowed i
-    where j.id = i.id and j.claim_id = i.claim_id and j.claim_no = i.claim_no
-      and (i.kind <> 'released' or j.cancel_requested)
+// LATERAL with LIMIT fixes the join order, whatever the planner believes about the size of `job`.
+// Somebody who was asked to cancel does not come back.
+const move = `current as materialized (
+    select i.*, found.tid from allowed i cross join lateral (
+      select j.ctid as tid from millrace.job j
+      where j.id = i.id and j.claim_id = i.claim_id and j.claim_no = i.claim_no limit 1
+    ) found
+  ),
+  ended as (
+    delete from millrace.job j using current i
+    where j.ctid = i.tid and j.claim_id = i.claim_id and (i.kind <> 'released' or j.cancel_requested)
     returning j.*, i.delay_ms, i.charged, i.error_class, i.fingerprint, i.message, i.stack,
       i.timeline as new_timeline,
       case when j.cancel_requested and i.kind in ('retried', 'snoozed', 'released') then 'cancelled' else i.kind end as kind,
@@ -24,9 +30,8 @@ const move = `ended as (
   freed as (
     update millrace.job j
     set claim_id = null, started_at = null, attempt = j.attempt - 1, timeline = i.timeline
-    from allowed i
-    where j.id = i.id and j.claim_id = i.claim_id and j.claim_no = i.claim_no
-      and i.kind = 'released' and not j.cancel_requested
+    from current i
+    where j.ctid = i.tid and j.claim_id = i.claim_id and i.kind = 'released' and not j.cancel_requested
     returning j.id, j.queue_id
   ),
   delayed as (
@@ -90,14 +95,14 @@ const settleLapsed = statement(
   allowed as materialized (
     select i.* from input i
     where i.claim_id in (select id from over)
-      or exists (select from millrace.job j where j.id = i.id and j.claim_id = i.claim_id
-        and j.started_at + j.max_runtime_ms * interval '1 ms' < now())
+      or (select true from millrace.job j where j.id = i.id and j.claim_id = i.claim_id
+        and j.started_at + j.max_runtime_ms * interval '1 ms' < now() limit 1)
   ),
   ${move},
   forgotten as (
     delete from millrace.claim c where c.id in (select id from over)
       and not exists (select from unnest(c.job_ids) x (id) where x.id not in (select id from input)
-        and exists (select from millrace.job j where j.id = x.id and j.claim_id = c.id))
+        and (select true from millrace.job j where j.id = x.id and j.claim_id = c.id limit 1))
     returning c.id
   ),
   closed as (

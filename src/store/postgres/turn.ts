@@ -11,12 +11,23 @@ import type { Claimed, ClaimRequest, Turn, Turned } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 
+// LATERAL with LIMIT fixes the join order, whatever the planner believes about the size of `job`.
 const settle = `settled as (
     delete from millrace.job j
-    using rows from (unnest($1::text::uuid[]), unnest($2::text::uuid[]), unnest($3::text::int[]),
-      json_array_elements($4::text::json)) s (id, claim_id, claim_no, result)
-    where j.id = s.id and j.claim_id = s.claim_id and j.claim_no = s.claim_no
-    returning j.*, s.result
+    where j.ctid = any (array(
+      select found.tid
+      from rows from (unnest($1::text::uuid[]), unnest($2::text::uuid[]), unnest($3::text::int[]))
+        s (id, claim_id, claim_no)
+      cross join lateral (
+        select j.ctid as tid from millrace.job j
+        where j.id = s.id and j.claim_id = s.claim_id and j.claim_no = s.claim_no limit 1
+      ) found
+    )) and j.claim_id = any (array(select distinct unnest($2::text::uuid[])))
+    returning j.*
+  ),
+  given as (
+    select id, result from rows from (unnest($1::text::uuid[]), json_array_elements($4::text::json)) g (id, result)
+    where $4::text is not null and json_typeof(result) <> 'null'
   ),
   archived as (
     insert into millrace.history (id, state, created_at, started_at, finished_at, claim_id, queue_id, claim_no,
@@ -24,9 +35,8 @@ const settle = `settled as (
       correlation_id, idempotency_key, reference, meta, timeline)
     select s.id, 'completed', s.created_at, s.started_at, now(), s.claim_id, s.queue_id, s.claim_no,
       q.retention_days, s.weight, s.attempt, s.max_attempts, s.crash_count, s.type, s.tenant, $5::text, s.payload,
-      case when json_typeof(s.result) <> 'null' then s.result end,
-      s.correlation_id, s.idempotency_key, s.reference, s.meta, s.timeline
-    from settled s join millrace.queue q on q.id = s.queue_id
+      g.result, s.correlation_id, s.idempotency_key, s.reference, s.meta, s.timeline
+    from settled s join millrace.queue q on q.id = s.queue_id left join given g on g.id = s.id
   ),
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, completed)
@@ -95,15 +105,15 @@ const take = `claimed as (
 const claimedColumns = `id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, max_runtime_ms,
     payload, correlation_id, idempotency_key, reference, meta, timeline, created_at::text, started_at::text, weight, seq::float8`;
 
-const answer = `select null::uuid, count(*)::int, null, null, null, null, null, null, null, null, null, null, null, null, null,
+const completed = `null::uuid, count(*)::int,
+    case when count(*) < cardinality($1::text::uuid[]) then array_to_string(array_agg(id), ',') end`;
+
+const answer = `select ${completed}, null, null, null, null, null, null, null, null, null, null, null, null,
     null, null, null, null from settled
   union all
   (select ${claimedColumns} from claimed order by weight, seq)`;
 
-const settleOnly = statement(
-  "settle_completed",
-  `with ${settle} select null::uuid, count(*)::int from settled`,
-);
+const settleOnly = statement("settle_completed", `with ${settle} select ${completed} from settled`);
 
 const turnByScan = statement(
   "turn_by_scan",
@@ -161,7 +171,7 @@ export async function takeTurn(connection: Connection, turn: Turn): Promise<Turn
   const { claim } = turn;
   if (claim === null) {
     const rows = await connection.rows(settleOnly, settleParameters(turn));
-    return { completed: Number(rows[0]?.[1] ?? 0), jobs: [] };
+    return { completed: completedOf(rows), jobs: [] };
   }
   const source = claim.hints === null ? turnByScan : turnByHint;
   const rows = await connection.rows(source, [
@@ -171,8 +181,16 @@ export async function takeTurn(connection: Connection, turn: Turn): Promise<Turn
   ]);
   const jobs: ClaimedRow[] = [];
   for (let i = 1; i < rows.length; i++) jobs.push(new ClaimedRow(claim.claimId, rows[i] ?? []));
-  return { completed: Number(rows[0]?.[1] ?? 0), jobs };
+  return { completed: completedOf(rows), jobs };
 }
+
+function completedOf(rows: unknown[][]): ReadonlySet<string> | null {
+  const [, count, ids] = rows[0] ?? [];
+  if (count === 0) return none;
+  return typeof ids === "string" ? new Set(ids.split(",")) : null;
+}
+
+const none: ReadonlySet<string> = new Set();
 
 /** The same claim id returns the same jobs, as far as they are still held under it. */
 export async function replayClaim(connection: Connection, claimId: string): Promise<Claimed> {

@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { mostAtOnce } from "../support/ledger.ts";
+import { shortLease, Trial } from "../support/trial.ts";
+import { until } from "../support/until.ts";
+
+let trial: Trial;
+beforeEach(async () => {
+  trial = await Trial.create();
+});
+afterEach(() => trial.close());
+
+test("fault 1: a job whose process is killed mid-run completes elsewhere within the bound", async () => {
+  const victim = await trial.start();
+  const id = await trial.enqueue({ kind: "long", ms: 120_000, once: true });
+  await victim.writes("start");
+  const rescuer = await trial.start();
+  const killedAt = await trial.now();
+  await victim.kill();
+  const job = await trial.end(id);
+  expect(job).toMatchObject({ state: "completed", crashCount: 1, attempt: 2 });
+  expect(job.result).toEqual({ by: rescuer.name });
+  expect(job.timeline.map((entry) => entry.outcome)).toEqual(["lapsed", "completed"]);
+  expect(await trial.historyRows(id)).toBe(1);
+  // The database's clock on both ends; five seconds of slack for a machine that steals time.
+  const bound = shortLease.leaseMs + shortLease.reclaimMs + 1_000 + 5_000;
+  expect((job.startedAt?.getTime() ?? 0) - killedAt).toBeLessThan(bound);
+});
+
+test("fault 1: the jobs of a crash run one after another without waiting for the poll", async () => {
+  const work = { concurrency: 20 };
+  const victim = await trial.start({ work });
+  const ids = await trial.enqueueMany(20, () => ({ kind: "long", ms: 120_000, once: true }));
+  await until("all run", () => victim.of("start").length === ids.length);
+  await victim.kill();
+  const rescuer = await trial.start({ work, connect: { pollMs: 60_000 } });
+  await trial.drained(40_000);
+  expect(await trial.count("completed")).toBe(ids.length);
+  expect(mostAtOnce(rescuer.lines())).toBe(1);
+});
+
+test("fault 2: a kill between the handler's end and the completion reruns it under the same key", async () => {
+  const victim = await trial.start();
+  const id = await trial.enqueue({ kind: "die_after", once: true }, "chaos", "invoice-7");
+  await victim.ended();
+  await trial.start();
+  const job = await trial.end(id);
+  expect(job).toMatchObject({ state: "completed", crashCount: 1 });
+  expect(trial.about(id, "end")).toHaveLength(2);
+  expect(trial.about(id, "start").map((line) => line.key)).toEqual(["invoice-7", "invoice-7"]);
+});
+
+test("fault 28: a job that kills its process three times is a dead letter, its neighbours complete", async () => {
+  const work = { concurrency: 8 };
+  const neighbours = await trial.enqueueMany(6, () => ({ kind: "long", ms: 400 }));
+  const poison = await trial.enqueue({ kind: "exit" });
+  for (let crashes = 1; crashes <= 3; crashes++) {
+    const process = await trial.start({ work });
+    await process.ended();
+  }
+  await trial.start({ work });
+  const dead = await trial.end(poison);
+  expect(dead).toMatchObject({ state: "dead", crashCount: 3 });
+  expect(dead.error?.message).toContain("died 3 times");
+  await trial.drained();
+  for (const id of neighbours) {
+    const job = await trial.job(id);
+    expect(job.state).toBe("completed");
+    // The first crash charges everything the process held; from then on only the suspect.
+    expect(job.crashCount).toBeLessThanOrEqual(1);
+  }
+  expect(trial.about(poison, "start")).toHaveLength(3);
+});

@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { Trial } from "../support/trial.ts";
+import { until } from "../support/until.ts";
+
+let trial: Trial;
+beforeEach(async () => {
+  trial = await Trial.create();
+});
+afterEach(() => trial.close());
+
+test("fault 8: stop lets short jobs finish, gives the rest back unspent, and the process exits", async () => {
+  const process = await trial.start({ work: { concurrency: 3, drainMs: 2_000 } });
+  const short = await trial.enqueue({ kind: "long", ms: 1_000 });
+  const listening = await trial.enqueue({ kind: "long", ms: 600_000 });
+  const deaf = await trial.enqueue({ kind: "deaf", ms: 600_000 });
+  await until("all run", () => process.of("start").length === 3);
+  const waiting = await trial.enqueue({ kind: "quick" });
+  process.askToStop();
+  await process.ended();
+  expect(process.exitCode).toBe(0);
+  expect(process.of("stopped")).toHaveLength(1);
+  expect(await trial.job(short)).toMatchObject({ state: "completed", attempt: 1 });
+  for (const id of [listening, deaf]) {
+    const job = await trial.job(id);
+    expect(job).toMatchObject({ state: "ready", attempt: 0, crashCount: 0 });
+    expect(job.timeline.map((entry) => entry.outcome)).toEqual(["released"]);
+    expect(trial.about(id, "abort").map((line) => line.reason)).toEqual(["stopping"]);
+  }
+  expect(await trial.job(waiting)).toMatchObject({ state: "ready", attempt: 0 });
+  expect(process.of("job.settle_refused")).toEqual([]);
+  const { rows } = await trial.db.query(
+    "select (select count(*)::int from millrace.lease) as leases, (select count(*)::int from millrace.claim) as claims",
+  );
+  expect(rows).toEqual([{ leases: 0, claims: 0 }]);
+});
+
+test("fault 8: stop ends although PostgreSQL no longer answers", async () => {
+  const proxy = await TcpProxy.start(trial.url);
+  const process = await trial.start({
+    connect: { databaseUrl: proxy.url },
+    work: { drainMs: 500 },
+  });
+  const id = await trial.enqueue({ kind: "deaf", ms: 600_000, once: true });
+  await process.writes("start");
+  proxy.refuse();
+  process.askToStop();
+  await process.ended();
+  expect(process.exitCode).toBe(0);
+  await proxy.close();
+  await trial.start();
+  expect(await trial.end(id)).toMatchObject({ state: "completed", crashCount: 1 });
+});

@@ -1,0 +1,56 @@
+// Every promise of src/store/store.ts, topic by topic. Each topic gets a store of its own.
+
+import { afterAll, beforeAll, describe } from "vitest";
+import { cancelAndDelete } from "./cancel.ts";
+import { claim } from "./claim.ts";
+import { deadLetters } from "./dead-letters.ts";
+import { enqueue } from "./enqueue.ts";
+import { enqueueInTransaction } from "./enqueue-in.ts";
+import { lapse } from "./lapse.ts";
+import { lease } from "./lease.ts";
+import { names } from "./names.ts";
+import { notices } from "./notices.ts";
+import { promote } from "./promote.ts";
+import { queues } from "./queues.ts";
+import { settle } from "./settle.ts";
+import { type OpenStore, Stage } from "./stage.ts";
+import { upkeep } from "./upkeep.ts";
+
+/** Registers tests; the stage is there as soon as they run. */
+export type Topic = (stage: () => Stage) => void;
+
+const topics: Record<string, Topic> = {
+  enqueue,
+  names,
+  "enqueue in the caller's transaction": enqueueInTransaction,
+  claim,
+  settle,
+  lease,
+  lapse,
+  "promote and expire": promote,
+  "cancel and delete": cancelAndDelete,
+  "dead letters": deadLetters,
+  queues,
+  upkeep,
+  notices,
+};
+
+export function storeConformance(name: string, openStore: () => Promise<OpenStore>): void {
+  describe(name, () => {
+    for (const [topic, register] of Object.entries(topics)) {
+      describe(topic, () => registerTopic(register, openStore));
+    }
+  });
+}
+
+export function registerTopic(register: Topic, openStore: () => Promise<OpenStore>): void {
+  let stage: Stage | undefined;
+  beforeAll(async () => {
+    stage = new Stage(await openStore());
+  });
+  afterAll(() => stage?.close());
+  register(() => {
+    if (stage === undefined) throw new Error("the store is not open yet");
+    return stage;
+  });
+}

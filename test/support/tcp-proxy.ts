@@ -1,0 +1,125 @@
+// A TCP proxy in front of PostgreSQL that loses things. What it can do to an answer that nothing else
+// can: let the statement commit and never tell the client.
+
+import { once } from "node:events";
+import { connect, createServer, type Server, type Socket } from "node:net";
+
+interface Pair {
+  readonly client: Socket;
+  readonly server: Socket;
+  /** Bytes kept from the chunk before, in case the text lies across two. */
+  readonly tails: { client: Buffer; server: Buffer };
+  swallowing: boolean;
+}
+
+interface Trap {
+  readonly side: "client" | "server";
+  readonly text: string;
+  sprung: () => void;
+}
+
+// "Z", its length, and idle or in a transaction: the server is done with what it was sent.
+const readyForQuery = Buffer.from("5a00000005", "hex");
+
+export class TcpProxy {
+  readonly url: string;
+  readonly #server: Server;
+  readonly #pairs = new Set<Pair>();
+  #traps: Trap[] = [];
+  #state: "open" | "refusing" | "silent" = "open";
+
+  private constructor(server: Server, url: string) {
+    this.#server = server;
+    this.url = url;
+  }
+
+  /** Stands in front of the server of this URL, under a URL of its own. */
+  static async start(target: string): Promise<TcpProxy> {
+    const { hostname, port } = new URL(target);
+    const listener = createServer().listen(0, "127.0.0.1");
+    await once(listener, "listening");
+    const address = listener.address();
+    if (address === null || typeof address === "string") throw new Error("no port was given");
+    const url = new URL(target);
+    url.hostname = "127.0.0.1";
+    url.port = String(address.port);
+    const proxy = new TcpProxy(listener, url.href);
+    listener.on("connection", (client) => proxy.#accept(client, hostname, Number(port)));
+    return proxy;
+  }
+
+  /** Cuts every connection; new ones are welcome. */
+  cut(): void {
+    for (const pair of this.#pairs) this.#end(pair);
+  }
+
+  /** Cuts every connection and refuses new ones, until open(). */
+  refuse(): void {
+    this.#state = "refusing";
+    this.cut();
+  }
+
+  /** Connections stay, but nothing passes either way any more, until open(). */
+  silence(): void {
+    this.#state = "silent";
+  }
+
+  open(): void {
+    if (this.#state === "silent") this.cut();
+    this.#state = "open";
+  }
+
+  /**
+   * The next message from this side with this text in it reaches the server (or came from it), and
+   * everything the server says from then on is lost: when it is done, the connection is cut.
+   */
+  loseAnswer(side: "client" | "server", text: string): Promise<void> {
+    return new Promise((sprung) => this.#traps.push({ side, text, sprung }));
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+
+  #accept(client: Socket, hostname: string, port: number): void {
+    if (this.#state === "refusing") {
+      client.destroy();
+      return;
+    }
+    const server = connect(port, hostname);
+    const tails = { client: Buffer.alloc(0), server: Buffer.alloc(0) };
+    const pair: Pair = { client, server, tails, swallowing: false };
+    this.#pairs.add(pair);
+    for (const socket of [client, server]) {
+      socket.setNoDelay(true);
+      socket.on("error", () => this.#end(pair));
+      socket.on("close", () => this.#end(pair));
+    }
+    client.on("data", (chunk) => this.#pass(pair, "client", chunk));
+    server.on("data", (chunk) => this.#pass(pair, "server", chunk));
+  }
+
+  #pass(pair: Pair, from: "client" | "server", chunk: Buffer): void {
+    if (this.#state === "silent") return;
+    const seen = Buffer.concat([pair.tails[from], chunk]);
+    const trap = this.#traps.find(({ side, text }) => side === from && seen.includes(text));
+    if (trap !== undefined && !pair.swallowing) {
+      pair.swallowing = true;
+      this.#traps = this.#traps.filter((other) => other !== trap);
+      pair.server.once("close", () => trap.sprung());
+    }
+    pair.tails[from] = seen.subarray(-200);
+    if (from === "client") pair.server.write(chunk);
+    else if (!pair.swallowing) pair.client.write(chunk);
+    else if (seen.includes(readyForQuery, Math.max(0, seen.length - chunk.length - 5)))
+      this.#end(pair);
+  }
+
+  #end(pair: Pair): void {
+    this.#pairs.delete(pair);
+    pair.client.destroy();
+    pair.server.destroy();
+  }
+}

@@ -1,0 +1,116 @@
+// Real worker processes (test/processes/chaos-worker.mjs) and the ledgers they write.
+
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Options, WorkOptions } from "../../src/index.ts";
+import { until } from "./until.ts";
+
+export interface LedgerLine {
+  /** Milliseconds of the monotonic clock, which processes on one machine share. */
+  readonly t: number;
+  readonly proc: string;
+  readonly what: string;
+  readonly job?: string;
+  readonly token?: string;
+  readonly attempt?: number;
+  readonly key?: string;
+  readonly reason?: string;
+  readonly outcome?: string;
+  readonly jobs?: number;
+  readonly connection?: string;
+  readonly service?: string;
+  readonly message?: string;
+}
+
+export interface WorkerProcessOptions {
+  readonly name: string;
+  readonly ledger: string;
+  readonly connect: Options;
+  readonly work?: Omit<WorkOptions, "defaultHandler" | "name">;
+  readonly types?: readonly { type: string; maxRuntimeMs?: number; maxAttempts?: number }[];
+}
+
+const program = fileURLToPath(new URL("../processes/chaos-worker.mjs", import.meta.url));
+
+export class WorkerProcess {
+  readonly name: string;
+  readonly #ledger: string;
+  readonly #child: ChildProcess;
+  #answers = 0;
+
+  constructor(options: WorkerProcessOptions) {
+    this.name = options.name;
+    this.#ledger = options.ledger;
+    const argument = JSON.stringify({ types: [{ type: "chaos" }], work: {}, ...options });
+    this.#child = fork(program, [argument], { execArgv: [] });
+  }
+
+  async ready(): Promise<this> {
+    const ended = once(this.#child, "exit").then(([code]) => {
+      throw new Error(`${this.name} ended with ${code} before it was ready`);
+    });
+    await Promise.race([once(this.#child, "message"), ended]);
+    ended.catch(() => {});
+    return this;
+  }
+
+  get exited(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  get exitCode(): number | null {
+    return this.#child.exitCode;
+  }
+
+  lines(): LedgerLine[] {
+    return readLedger(this.#ledger);
+  }
+
+  of(what: string): LedgerLine[] {
+    return this.lines().filter((line) => line.what === what);
+  }
+
+  /** Waits for a line of the ledger. */
+  async writes(what: string, fits: (line: LedgerLine) => boolean = () => true) {
+    return until(`${this.name} writes ${what}`, () => this.of(what).find(fits), 60_000);
+  }
+
+  async enqueue(payload: unknown, type = "chaos"): Promise<string> {
+    const no = ++this.#answers;
+    const answered = new Promise<string>((resolve) => {
+      this.#child.on("message", (message: { answer?: number; id: string }) => {
+        if (message.answer === no) resolve(message.id);
+      });
+    });
+    this.#child.send({ do: "enqueue", no, type, payload });
+    return answered;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  async kill(): Promise<void> {
+    if (this.exited) return;
+    const exited = once(this.#child, "exit");
+    this.signal("SIGKILL");
+    await exited;
+  }
+
+  /** Asks for Millrace's own stop and does not wait for it. */
+  askToStop(): void {
+    if (this.#child.connected) this.#child.send({ do: "stop" });
+  }
+
+  async ended(): Promise<void> {
+    await until(`${this.name} exits`, () => this.exited, 60_000);
+  }
+}
+
+export function readLedger(path: string): LedgerLine[] {
+  const lines = readFileSync(path, "utf8").split("\n");
+  // A process killed while writing leaves half a line.
+  return lines.flatMap((line) => (line.endsWith("}") ? [JSON.parse(line) as LedgerLine] : []));
+}
