@@ -71,7 +71,7 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
     ),
     priorities: checkPriorities(options.priorities ?? defaultPriorities),
     categories: createCategories(options.categories),
-    payloadLimits: Object.freeze({ ...options.payloadLimits }),
+    payloadLimits: payloadLimits(options.payloadLimits),
     resultLimitBytes: whole("resultLimitBytes", options.resultLimitBytes ?? 64 * 1024, 1),
     maxAttempts: whole("maxAttempts", options.maxAttempts ?? 5, 1, 1000),
     leaseMs,
@@ -86,6 +86,21 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
   return Object.freeze(config);
 }
 
+/** What the command line asks of its surroundings. */
+export interface TerminalSettings {
+  readonly colour: boolean;
+  /** LOG_LEVEL, if it was set: the command line is silent otherwise. */
+  readonly logLevel: string | undefined;
+}
+
+export function loadTerminalSettings(env: Environment = process.env): TerminalSettings {
+  const logLevel = blankToNone(env.LOG_LEVEL);
+  return Object.freeze({
+    colour: !env.NO_COLOR && env.TERM !== "dumb",
+    logLevel: logLevel === undefined ? undefined : oneOf("LOG_LEVEL", logLevel, logLevels),
+  });
+}
+
 const blankToNone = (value: string | undefined) => (value?.trim() ? value.trim() : undefined);
 
 function whole(name: string, value: number, min: number, max = 2_147_483_647): number {
@@ -94,6 +109,11 @@ function whole(name: string, value: number, min: number, max = 2_147_483_647): n
     "OPTION_INVALID",
     `${name} must be a whole number from ${min} to ${max}.`,
   );
+}
+
+function payloadLimits(limits: Partial<PayloadLimits> = {}): Partial<PayloadLimits> {
+  for (const [name, value] of Object.entries(limits)) whole(`payloadLimits.${name}`, value, 1);
+  return Object.freeze({ ...limits });
 }
 
 function oneOf(name: string, value: string, allowed: readonly string[]): string {

@@ -57,12 +57,14 @@ export class Enqueuer {
   #noticeAt = 0;
   #owedNotices = new Set<number>();
   #noticeTimer: NodeJS.Timeout | null = null;
+  #closed = false;
 
   constructor(options: EnqueuerOptions) {
     this.#options = options;
   }
 
   enqueue(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    if (this.#closed) return Promise.reject(new MillraceError("STOPPED"));
     return new Promise((resolve, reject) => {
       const giveUpAt = this.#options.clock.monotonic() + this.#options.keyWaitMs;
       this.#calls.push({ jobs, resolve, reject, giveUpAt });
@@ -71,6 +73,7 @@ export class Enqueuer {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     await this.#flushing;
     if (this.#noticeTimer !== null) {
       clearTimeout(this.#noticeTimer);
@@ -80,8 +83,11 @@ export class Enqueuer {
   }
 
   async #flushAll(): Promise<void> {
-    await new Promise(setImmediate);
-    while (this.#calls.length > 0) await this.#flushSafely(this.#nextCalls());
+    do {
+      // Everybody who was just answered, and everybody in this tick, joins the flush.
+      await new Promise(setImmediate);
+      await this.#flushSafely(this.#nextCalls());
+    } while (this.#calls.length > 0);
     this.#flushing = null;
   }
 
@@ -158,7 +164,7 @@ export class Enqueuer {
   #offer(jobs: readonly NewJob[]): { worker: LocalWorker; claim: ImmediateClaim } | null {
     for (const worker of this.#options.localWorkers()) {
       const claim = worker.offer(jobs);
-      if (claim !== null) return { worker, claim };
+      if (claim !== null) return { worker, claim: lookingForOlder(claim, jobs) };
     }
     return null;
   }
@@ -220,6 +226,16 @@ function shortestDelay(jobs: readonly NewJob[]): number {
   let shortest = Number.POSITIVE_INFINITY;
   for (const job of jobs) if (job.delayMs !== undefined) shortest = Math.min(shortest, job.delayMs);
   return shortest;
+}
+
+/** Where the worker has claimed nothing yet it has no hint: an older job there must be seen too. */
+function lookingForOlder(claim: ImmediateClaim, jobs: readonly NewJob[]): ImmediateClaim {
+  const hints = [...claim.hints];
+  for (const { queueId, weight } of jobs.slice(0, claim.count)) {
+    if (!hints.some((hint) => hint.queueId === queueId && hint.weight === weight))
+      hints.push({ queueId, weight, afterSeq: 0 });
+  }
+  return { ...claim, hints };
 }
 
 function claimedJobs(

@@ -17,16 +17,25 @@ import type {
   QueueSettings,
   Reprocessed,
   Store,
+  Transaction,
 } from "../store/store.ts";
 import { Executor } from "../worker/executor.ts";
-import type { AnyJobDefinition, JobDefinition } from "../worker/job-definition.ts";
+import {
+  type AnyJobDefinition,
+  checkName,
+  checkNumber,
+  type JobDefinition,
+} from "../worker/job-definition.ts";
 import { type DefaultHandler, Registry } from "../worker/registry.ts";
 import { Worker } from "../worker/worker.ts";
+import { Calls } from "./calls.ts";
 import { Capacity } from "./capacity.ts";
+import { enqueueIn } from "./enqueue-in.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
 import { type OpenedStore, openStore } from "./open-store.ts";
 import { QueueCache } from "./queue-cache.ts";
+import { checkQueueSettings } from "./queue-settings.ts";
 import { type ResultOptions, resultOf, waitForEnd } from "./result.ts";
 import { Upkeep } from "./upkeep.ts";
 
@@ -62,6 +71,7 @@ export class Millrace {
   readonly #capacity: Capacity;
   readonly #enqueuers: { ready: Enqueuer; named: Enqueuer };
   readonly #workers = new Set<Worker>();
+  readonly #calls = new Calls();
   #upkeep: Upkeep | null = null;
   #listener: Promise<{ close(): Promise<void> }> | null = null;
   #stopping: Promise<void> | null = null;
@@ -115,8 +125,9 @@ export class Millrace {
     options: EnqueueOptions = {},
   ): Promise<Enqueued> {
     const definition = job as unknown as Definition;
-    const made = await this.#make(definition, payload, options);
-    const [enqueued] = await this.#send([made], options);
+    const making = this.#make(definition, payload, options);
+    const made = making instanceof Promise ? await making : making;
+    const [enqueued] = await this.#send([made], options.tx);
     return this.#enqueued(definition, made, enqueued);
   }
 
@@ -131,27 +142,23 @@ export class Millrace {
       typeof options === "function" ? options(payload, i) : options;
     const made: NewJob[] = [];
     for (const [i, payload] of payloads.entries()) {
-      made.push(await this.#make(definition, payload, optionsOf(payload, i)));
+      const making = this.#make(definition, payload, optionsOf(payload, i));
+      made.push(making instanceof Promise ? await making : making);
     }
     const first = payloads[0];
     if (first === undefined) return [];
-    const refused = await this.#capacity.refusals([{ jobs: made }]);
-    for (const error of refused.values()) throw error;
-    const batches: Promise<Enqueued[]>[] = [];
-    for (let from = 0; from < made.length; from += mostPerFlush) {
-      batches.push(this.#send(made.slice(from, from + mostPerFlush), optionsOf(first, 0)));
-    }
-    const answers = (await Promise.all(batches)).flat();
+    const { tx } = optionsOf(first, 0);
+    const answers = await (tx === undefined ? this.#sendMany(made) : this.#send(made, tx));
     return answers.map((answer, i) => this.#enqueued(definition, made[i], answer));
   }
 
   async get(id: string): Promise<Job | null> {
     checkId(id);
-    return (await this.#store.find([id]))[0] ?? null;
+    return (await this.#calls.track(() => this.#store.find([id])))[0] ?? null;
   }
 
   async findByKey(key: string, tenant = "default"): Promise<Job | null> {
-    const id = await this.#store.findByKey(tenant, key);
+    const id = await this.#calls.track(() => this.#store.findByKey(tenant, key));
     return id === null ? null : this.get(id);
   }
 
@@ -172,14 +179,15 @@ export class Millrace {
 
   async cancel(id: string, reason?: string): Promise<CancelResult> {
     checkId(id);
-    const result = await this.#store.cancel(id, reason ?? null);
+    const result = await this.#calls.track(() => this.#store.cancel(id, reason ?? null));
     if (result === "unknown") throw new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
     return result;
   }
 
   async delete(id: string, reason: string, actor = "api"): Promise<void> {
     checkId(id);
-    const deleted = await this.#store.delete(id, { reason: needReason(reason), actor });
+    const repair = { reason: needReason(reason), actor };
+    const deleted = await this.#calls.track(() => this.#store.delete(id, repair));
     if (deleted) return;
     const job = await this.get(id);
     if (job === null) throw new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
@@ -188,41 +196,47 @@ export class Millrace {
   }
 
   async deadLetters(filter: DeadLetterFilter = {}, limit = 100): Promise<Job[]> {
-    return this.#store.deadLetters(filter, limit);
+    return this.#calls.track(() => this.#store.deadLetters(filter, limit));
   }
 
   /** Runs a dead, cancelled or expired job again as a new job that is linked to the old one. */
   async reprocess(id: string, reason: string, actor = "api"): Promise<Reprocessed> {
     checkId(id);
-    const made = await this.#store.reprocess(id, uuidv7(), { reason: needReason(reason), actor });
+    const repair = { reason: needReason(reason), actor };
+    const made = await this.#calls.track(() => this.#store.reprocess(id, uuidv7(), repair));
     this.#hear({ kind: "ready", queueIds: [], late: false });
     return made;
   }
 
   async discard(id: string, reason: string, actor = "api"): Promise<void> {
     checkId(id);
-    await this.#store.discard(id, { reason: needReason(reason), actor });
+    const repair = { reason: needReason(reason), actor };
+    await this.#calls.track(() => this.#store.discard(id, repair));
   }
 
   async configureQueue(name: string, settings: QueueSettings): Promise<Queue> {
-    const queue = await this.#store.configureQueue("", name, settings);
+    checkName("queue", name);
+    checkQueueSettings(settings);
+    const queue = await this.#calls.track(() => this.#store.configureQueue("", name, settings));
     this.#queues.put(queue);
     return queue;
   }
 
   async pauseQueue(name: string): Promise<Queue> {
-    return this.#store.pauseQueue("", name, true);
+    return this.#calls.track(() => this.#store.pauseQueue("", name, true));
   }
 
   async resumeQueue(name: string): Promise<Queue> {
-    const queue = await this.#store.pauseQueue("", name, false);
+    const queue = await this.#calls.track(() => this.#store.pauseQueue("", name, false));
     this.#hear({ kind: "ready", queueIds: [queue.id], late: true });
     return queue;
   }
 
   async queues(): Promise<(Queue & { counts: QueueCounts })[]> {
-    const queues = await this.#store.queues();
-    const counts = await this.#store.counts(queues.map((queue) => queue.id));
+    const [queues, counts] = await this.#calls.track(async () => {
+      const all = await this.#store.queues();
+      return [all, await this.#store.counts(all.map((queue) => queue.id))] as const;
+    });
     return queues.map((queue) => ({ ...queue, counts: counts.get(queue.id) as QueueCounts }));
   }
 
@@ -231,7 +245,7 @@ export class Millrace {
     const registry = new Registry(definitions, options.defaultHandler);
     const names = [...new Set([...registry.queues, ...(options.queues ?? [])])];
     if (names.length === 0) names.push("default");
-    const queues = await this.#queues.ensure(names);
+    const queues = await this.#queues.ensure(names.map((name) => checkName("queue", name)));
     this.#startUpkeep();
     await this.#listen();
     const worker = this.#createWorker(registry, queues, options);
@@ -249,43 +263,50 @@ export class Millrace {
     await Promise.all([...this.#workers].map((worker) => worker.stop()));
     await this.#upkeep?.stop();
     await (await this.#listener)?.close();
+    await this.#calls.close();
     await Promise.all([this.#enqueuers.ready.close(), this.#enqueuers.named.close()]);
     await this.#opened.close();
     this.events.emit("millrace.stopped", {});
   }
 
-  async #make(definition: Definition, payload: unknown, options: EnqueueOptions): Promise<NewJob> {
-    if (this.#stopping !== null) throw new MillraceError("STOPPED");
-    const queue =
-      this.#queues.known(definition.queue) ?? (await this.#queues.get(definition.queue));
+  /** Without a promise where nothing has to be waited for: this is on the way of every job. */
+  #make(
+    definition: Definition,
+    payload: unknown,
+    options: EnqueueOptions,
+  ): NewJob | Promise<NewJob> {
+    // Handlers that finish while we stop may still enqueue what comes next.
+    if (this.#calls.closed) throw new MillraceError("STOPPED");
+    const queue = this.#queues.known(definition.queue);
+    if (queue === undefined) {
+      const reading = this.#calls.track(() => this.#queues.get(definition.queue));
+      return reading.then(() => this.#make(definition, payload, options));
+    }
+    // The rules come first: a recursive schema would drown in what they refuse.
+    const made = newJob(definition, payload, options, queue, this.config, this.events);
     const validating = validateSchema(definition, payload);
-    if (validating !== undefined) await validating;
-    return newJob(definition, payload, options, queue, this.config, this.events);
+    return validating === undefined ? made : validating.then(() => made);
   }
 
-  async #send(jobs: readonly NewJob[], options: EnqueueOptions): Promise<Enqueued[]> {
-    if (options.tx !== undefined) return this.#sendIn(options.tx, jobs);
+  async #sendMany(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    const refused = await this.#calls.track(() => this.#capacity.refusals([{ jobs }]));
+    for (const error of refused.values()) throw error;
+    const batches: Promise<Enqueued[]>[] = [];
+    for (let from = 0; from < jobs.length; from += mostPerFlush) {
+      batches.push(this.#send(jobs.slice(from, from + mostPerFlush)));
+    }
+    return (await Promise.all(batches)).flat();
+  }
+
+  async #send(jobs: readonly NewJob[], tx?: Transaction): Promise<Enqueued[]> {
+    if (tx !== undefined) {
+      const through = { store: this.#store, capacity: this.#capacity };
+      return this.#calls.track(() => enqueueIn(tx, jobs, through));
+    }
     const named = jobs.some(
       (job) => job.key !== undefined || job.delayMs !== undefined || job.uniqueReference === true,
     );
     return this.#enqueuers[named ? "named" : "ready"].enqueue(jobs);
-  }
-
-  async #sendIn(
-    tx: NonNullable<EnqueueOptions["tx"]>,
-    jobs: readonly NewJob[],
-  ): Promise<Enqueued[]> {
-    const refused = await this.#capacity.refusals([{ jobs }]);
-    for (const error of refused.values()) throw error;
-    const { notices } = this.#store;
-    const ready = new Set(
-      jobs.filter((job) => job.delayMs === undefined).map((job) => job.queueId),
-    );
-    const delays = jobs.flatMap((job) => job.delayMs ?? []);
-    const notice = ready.size > 0 ? notices.late(ready) : notices.due(Math.min(...delays));
-    const answers = await this.#store.enqueueIn(tx, jobs, notice);
-    for (const answer of answers) if (answer instanceof Error) throw answer;
-    return answers as Enqueued[];
   }
 
   #enqueued(
@@ -336,7 +357,7 @@ export class Millrace {
       pollMs: config.pollMs,
       leaseMs: config.leaseMs,
       renewMs: config.renewMs,
-      drainMs: options.drainMs ?? config.drainMs,
+      drainMs: checkNumber("drainMs", options.drainMs, 0, 2_147_483_647) ?? config.drainMs,
     });
   }
 

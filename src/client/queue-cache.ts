@@ -8,6 +8,7 @@ export class QueueCache {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #queues = new Map<string, { queue: Queue; readAt: number }>();
+  readonly #making = new Map<string, Promise<Queue>>();
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
@@ -32,7 +33,11 @@ export class QueueCache {
   }
 
   async get(name: string): Promise<Queue> {
-    return this.known(name) ?? (await this.#first(name));
+    const known = this.known(name);
+    if (known !== undefined) return known;
+    const making = this.#making.get(name) ?? this.#first(name);
+    this.#making.set(name, making);
+    return making.finally(() => this.#making.delete(name));
   }
 
   put(queue: Queue): void {

@@ -18,12 +18,13 @@ export interface Log extends JobLog {
   child(fields: object): Log;
 }
 
-export function createLog(level: string): Log {
-  return pino({
+export function createLog(level: string, to: "stdout" | "stderr" = "stdout"): Log {
+  const options = {
     name: "millrace",
     level,
     redact: { paths: ["payload", "*.payload"], remove: true },
-  });
+  };
+  return to === "stdout" ? pino(options) : pino(options, pino.destination(2));
 }
 
 type Level = "debug" | "info" | "warn" | "error";

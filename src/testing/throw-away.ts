@@ -12,6 +12,8 @@ export interface ThrowAway {
   drop(): Promise<void>;
 }
 
+type LockHolder = pg.Client & { ref(): void; unref(): void };
+
 interface Kind {
   readonly prefix: string;
   readonly list: string;
@@ -22,7 +24,7 @@ interface Kind {
 const database: Kind = {
   prefix: "test_",
   list: "select datname as name from pg_database where starts_with(datname, $1)",
-  create: (name) => `create database ${name}`,
+  create: (name) => `create database ${name} strategy file_copy`,
   drop: (name) => `drop database if exists ${name} with (force)`,
 };
 
@@ -39,7 +41,10 @@ const mostSwept = 4;
 export async function createThrowAway(databaseUrl: string | undefined): Promise<ThrowAway> {
   const kind = databaseUrl === undefined ? database : schema;
   const home = databaseUrl ?? (await sharedServer()).url;
-  const client = new pg.Client({ connectionString: home, application_name: "millrace testing" });
+  const client = new pg.Client({
+    connectionString: home,
+    application_name: "millrace testing",
+  }) as LockHolder;
   client.on("error", () => undefined);
   await client.connect();
   try {

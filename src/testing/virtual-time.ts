@@ -49,6 +49,6 @@ export async function promoteDue(keepers: TimeKeepers): Promise<Set<number>> {
     for (const id of promoted.queueIds) queueIds.add(id);
     if (promoted.promoted < mostAtOnce) break;
   }
-  if (queueIds.size > 0) await database.query(notify, [database.channel, notices.late(queueIds)]);
+  if (queueIds.size > 0) await database.query(notify, [database.channel, notices.ready(queueIds)]);
   return queueIds;
 }

@@ -12,13 +12,19 @@ export interface HeldJob {
 }
 
 export class HeldJobs {
-  readonly #jobs = new Map<string, HeldJob>();
+  /** By claim, not by id: after a lost lease the same job may be held again while its old run ends. */
+  readonly #jobs = new Map<ClaimedJob, HeldJob>();
   /** Claims with how many of their jobs are not settled; a claim under way counts as held. */
   readonly #claims = new Map<string, number>();
   #finished: string[] = [];
 
   get size(): number {
     return this.#jobs.size;
+  }
+
+  /** False also while it is not known what a claim has brought. */
+  get empty(): boolean {
+    return this.#claims.size === 0;
   }
 
   get claims(): readonly string[] {
@@ -47,14 +53,14 @@ export class HeldJobs {
     this.#claims.set(claimId, jobs.length);
     return jobs.map((job) => {
       const held = { job, abort: new AbortHandle(), leaseId, started: false, startedAt: 0 };
-      this.#jobs.set(key(job), held);
+      this.#jobs.set(job, held);
       return held;
     });
   }
 
   /** The run has ended and its end has been stored (or refused). */
   settled(job: ClaimedJob): void {
-    if (!this.#jobs.delete(key(job))) return;
+    if (!this.#jobs.delete(job)) return;
     const { claimId } = job.token;
     const left = (this.#claims.get(claimId) ?? 1) - 1;
     if (left > 0) this.#claims.set(claimId, left);
@@ -83,9 +89,6 @@ export class HeldJobs {
     return [...this.#jobs.values()];
   }
 }
-
-/** By token: after a lost lease the same job may be claimed here again while its old run still ends. */
-const key = (job: ClaimedJob): string => `${job.id}/${job.token.claimNo}`;
 
 /** What events tell of a job: never its payload. */
 export const runningJob = ({ id, type, tenant, attempt, correlationId }: ClaimedJob) => ({

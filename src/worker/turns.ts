@@ -4,6 +4,7 @@
 // An error leaves the outcome of a turn unknown. So the same completions are sent again (a repeat is
 // recognised by its token) and the claim is asked for again under its own id.
 
+import type { ClaimedJob } from "../domain/job.ts";
 import type { RunOutcome } from "../domain/timeline.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
@@ -44,7 +45,6 @@ export class Turns {
   #errors = 0;
   #lostClaims: { claimId: string; leaseId: string }[] = [];
   #turnEnded: (() => void)[] = [];
-  lastCompleted = 0;
   settledCount = 0;
 
   constructor(options: TurnsOptions) {
@@ -117,7 +117,6 @@ export class Turns {
       const completions = ended.map(toCompletion);
       const turned = await session.turn({ worker, process, completions, finishedClaims, claim });
       await this.#confirm(ended, turned.completed);
-      this.lastCompleted = ended.length;
       if (claim !== null) {
         fetcher.answered(claim, turned.jobs, clock.monotonic() - started);
         deliver(held.add(claim.claimId, claim.leaseId, turned.jobs));
@@ -169,8 +168,8 @@ export class Turns {
   }
 
   #settled({ job, outcome, durationMs }: Ended): void {
-    const { held, events } = this.#options;
-    held.settled(job);
+    const { events } = this.#options;
+    this.#letGo(job);
     this.settledCount++;
     if (events.wants("job.settled")) {
       events.emit("job.settled", { ...runningJob(job), outcome, durationMs });
@@ -178,7 +177,7 @@ export class Turns {
   }
 
   #missed(one: Ended, stored: RunOutcome | undefined): void {
-    const { held, events, settler } = this.#options;
+    const { events, settler } = this.#options;
     const { job, outcome } = one;
     const event = { ...runningJob(job), outcome: outcome.kind };
     if (stored === outcome.kind) {
@@ -187,18 +186,28 @@ export class Turns {
     } else if (stored === undefined && one.again !== true) {
       settler.add({ ...one, again: true });
     } else {
-      held.settled(job);
+      this.#letGo(job);
       events.emit("job.settle_refused", event);
     }
   }
 
+  #letGo(job: ClaimedJob): void {
+    const { held, fetcher } = this.#options;
+    held.settled(job);
+    // Suspects come one at a time: there may be another.
+    if (job.crashCount > 0) fetcher.wake(true);
+  }
+
   async #replayLost(): Promise<void> {
-    const { session, held, events, deliver } = this.#options;
+    const { session, held, events, deliver, leaseId, settled } = this.#options;
     for (let lost = this.#lostClaims[0]; lost !== undefined; lost = this.#lostClaims[0]) {
-      const { jobs } = await session.replay(lost.claimId);
+      // Under a lease that was lost meanwhile, whatever it brought belongs to others.
+      const ours = lost.leaseId === leaseId();
+      const { jobs } = ours ? await session.replay(lost.claimId) : { jobs: [] };
       this.#lostClaims.shift();
-      events.emit("claim.replayed", { claim: lost.claimId, jobs: jobs.length });
+      if (ours) events.emit("claim.replayed", { claim: lost.claimId, jobs: jobs.length });
       deliver(held.add(lost.claimId, lost.leaseId, jobs));
+      settled();
     }
   }
 

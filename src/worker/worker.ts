@@ -31,7 +31,8 @@ export interface WorkerOptions {
   readonly events: Events;
 }
 
-const quickRunMs = 20;
+const aheadMs = 10;
+const mostAhead = 500;
 const mostPerClaim = 1_000;
 
 export class Worker implements Service {
@@ -45,7 +46,7 @@ export class Worker implements Service {
   #waiting: HeldJob[] = [];
   #running = 0;
   #reserved = 0;
-  #averageRunMs = 0;
+  #averageRunMs = Number.POSITIVE_INFINITY;
   #state: "new" | "running" | "draining" | "stopped" = "new";
   #stopping: Promise<void> | null = null;
   #idle: (() => void)[] = [];
@@ -71,7 +72,8 @@ export class Worker implements Service {
       }),
       heldClaims: () => this.#held.claims,
       onCancel: (ids) => this.#abort("cancelled", (held) => ids.includes(held.job.id)),
-      onLost: () => this.#loseLease(),
+      onLost: (leaseId) => this.#loseLease(leaseId),
+      onRestored: () => this.#turns.wake(),
       clock,
       random,
       events,
@@ -141,17 +143,12 @@ export class Worker implements Service {
     if (this.#state !== "running" || room === 0 || !this.#fetcher.idle || this.#turns.underWay)
       return null;
     const { queueIds } = this.#fetcher;
-    let count = 0;
-    while (count < Math.min(room, jobs.length)) {
-      const job = jobs[count];
-      if (
-        job === undefined ||
-        !queueIds.includes(job.queueId) ||
-        !this.#options.registry.knows(job.type)
-      )
-        break;
-      count++;
-    }
+    const { registry } = this.#options;
+    const first = jobs.slice(0, room);
+    const foreign = first.findIndex(
+      (job) => !queueIds.includes(job.queueId) || !registry.knows(job.type),
+    );
+    const count = foreign === -1 ? first.length : foreign;
     if (count === 0) return null;
     const claimId = randomUUID();
     this.#held.expect(claimId);
@@ -176,6 +173,7 @@ export class Worker implements Service {
     if (last !== undefined && lastSeq !== null)
       this.#fetcher.note(last.queueId, last.weight, lastSeq);
     this.#deliver(this.#held.add(claim.claimId, claim.leaseId, jobs));
+    this.#noteIdle();
     this.#turns.wake();
   }
 
@@ -190,16 +188,13 @@ export class Worker implements Service {
       return;
     }
     this.#state = "draining";
-    const { drainMs, clock, events, name } = this.#options;
+    const { drainMs, leaseMs, events, name } = this.#options;
     await this.#turns.stopClaiming();
     this.#releaseWaiting();
-    const drained = new AbortController();
-    await Promise.race([
-      this.#whenIdle().then(() => drained.abort()),
-      clock.sleep(drainMs, drained.signal),
-    ]);
+    await this.#idleWithin(drainMs);
     const released = this.#releaseRunning();
-    await this.#whenIdle();
+    // Without an answer for a whole lease: the jobs are others' to take anyway.
+    await this.#idleWithin(leaseMs);
     await this.#turns.stop();
     await this.#lease.stop();
     await this.#lease
@@ -226,13 +221,16 @@ export class Worker implements Service {
   }
 
   #room(): number {
-    if (this.#state !== "running") return 0;
-    const ahead =
-      this.#averageRunMs < quickRunMs
-        ? Math.min(this.#turns.lastCompleted, this.#options.concurrency)
-        : 0;
+    if (this.#state !== "running" || !this.#lease.alive) return 0;
     const taken = this.#running + this.#waiting.length + this.#reserved;
-    return Math.max(0, Math.min(mostPerClaim, this.#options.concurrency + ahead - taken));
+    return Math.max(0, Math.min(mostPerClaim, this.#options.concurrency + this.#ahead() - taken));
+  }
+
+  /** What quick handlers finish in a moment is fetched with the same claim; slow ones hoard nothing. */
+  #ahead(): number {
+    if (this.#averageRunMs >= aheadMs) return 0;
+    const inAMoment = (this.#options.concurrency * aheadMs) / Math.max(this.#averageRunMs, 0.1);
+    return Math.floor(Math.min(mostAhead, inAMoment));
   }
 
   #deliver(jobs: readonly HeldJob[]): void {
@@ -256,6 +254,8 @@ export class Worker implements Service {
     held.startedAt = clock.monotonic();
     if (events.wants("job.started")) events.emit("job.started", runningJob(held.job));
     const outcome = await executor.execute(held.job, held.abort);
+    if (held.abort.cause === "max_runtime")
+      events.emit("job.aborted", { ...runningJob(held.job), reason: "max_runtime" });
     this.#end(held, outcome);
   }
 
@@ -264,7 +264,9 @@ export class Worker implements Service {
     held.started = false;
     this.#running--;
     const durationMs = this.#options.clock.monotonic() - held.startedAt;
-    this.#averageRunMs += (durationMs - this.#averageRunMs) * 0.1;
+    this.#averageRunMs = Number.isFinite(this.#averageRunMs)
+      ? this.#averageRunMs + (durationMs - this.#averageRunMs) * 0.1
+      : durationMs;
     this.#settler.add({ job: held.job, outcome, durationMs });
     this.#startWaiting();
     this.#turns.wake();
@@ -276,8 +278,7 @@ export class Worker implements Service {
     }
   }
 
-  #loseLease(): void {
-    const lost = this.#lease.leaseId;
+  #loseLease(lost: string): void {
     const { events, name } = this.#options;
     events.emit("lease.lost", { worker: name, lease: lost, jobs: this.#held.size });
     this.#waiting = this.#waiting.filter((held) => {
@@ -288,13 +289,19 @@ export class Worker implements Service {
     this.#abort("lease_lost", (held) => held.leaseId === lost);
   }
 
-  #whenIdle(): Promise<void> {
-    if (this.#held.size === 0 && this.#settler.pending === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#idle.push(resolve));
+  async #idleWithin(ms: number): Promise<void> {
+    if (this.#isIdle) return;
+    const idle = new AbortController();
+    this.#idle.push(() => idle.abort());
+    await this.#options.clock.sleep(ms, idle.signal);
+  }
+
+  get #isIdle(): boolean {
+    return this.#held.empty && this.#settler.pending === 0;
   }
 
   #noteIdle(): void {
-    if (this.#held.size > 0 || this.#settler.pending > 0) return;
+    if (!this.#isIdle) return;
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 }

@@ -24,6 +24,13 @@ import type {
 export interface OpenStore {
   readonly store: Store;
   sql<R extends Record<string, unknown>>(text: string, values?: unknown[]): Promise<R[]>;
+  /** A connection of the caller's own, for transactions. */
+  session(): Promise<Session>;
+  close(): Promise<void>;
+}
+
+export interface Session {
+  query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
   close(): Promise<void>;
 }
 
@@ -45,6 +52,9 @@ export const snoozed = (delayMs = 0): Ending => ({ kind: "snoozed", delayMs, rea
 export const dead: Ending = { kind: "dead", error: { ...failure, stack: "at x" } };
 export const released: Ending = { kind: "released" };
 export const cancelled: Ending = { kind: "cancelled" };
+
+/** Registers tests; the stage is there as soon as they run. */
+export type Topic = (stage: () => Stage) => void;
 
 let queues = 0;
 
@@ -74,6 +84,10 @@ export class Stage {
     const sessions = [this.ready, this.named, this.worker, this.lease, this.upkeep];
     for (const session of sessions) await session.close();
     await this.#opened.close();
+  }
+
+  session(): Promise<Session> {
+    return this.#opened.session();
   }
 
   /** A queue nobody else uses. */
@@ -154,7 +168,7 @@ export class Stage {
       finishedClaims: [],
       claim: null,
     });
-    return turned.completed;
+    return turned.completed?.size ?? jobs.length;
   }
 
   /** What became of the job, or undefined when the settle was refused. */
@@ -181,7 +195,6 @@ export class Stage {
     return (await this.find(id)).state;
   }
 
-  /** Every job of these has ended without being found any more among those that can run. */
   async promoteAll(): Promise<number> {
     return (await this.upkeep.promote(1_000)).promoted;
   }

@@ -13,11 +13,8 @@ import { notices } from "./notices.ts";
 import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
 import { settle } from "./settle.ts";
-import { type OpenStore, Stage } from "./stage.ts";
+import { type OpenStore, Stage, type Topic } from "./stage.ts";
 import { upkeep } from "./upkeep.ts";
-
-/** Registers tests; the stage is there as soon as they run. */
-export type Topic = (stage: () => Stage) => void;
 
 const topics: Record<string, Topic> = {
   enqueue,

@@ -39,7 +39,8 @@ describe("a described error", () => {
   });
 
   it("keeps a message of exactly 500 bytes as it is", () => {
-    expect(ofMessage("字".repeat(166) + "xx").message).toBe(`${"字".repeat(166)}xx`);
+    const whole = `${"字".repeat(166)}xx`;
+    expect(ofMessage(whole).message).toBe(whole);
     expect(ofMessage(`\uFEFF${"x".repeat(600)}`).message.startsWith("\uFEFF")).toBe(true);
   });
 

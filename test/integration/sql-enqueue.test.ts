@@ -182,7 +182,10 @@ describe("an idempotency key in SQL", () => {
         fc.constantFrom(true, false, null),
         fc.array(tie("payload"), { maxLength: 4 }),
         fc.dictionary(
-          fc.oneof(texts, fc.constantFrom("a", "B", "ä", "10", "9", "01")),
+          fc.oneof(
+            texts,
+            fc.constantFrom("a", "B", "ä", "10", "9", "01", "😀", "\uff5a", "\ue000"),
+          ),
           tie("payload"),
           { maxKeys: 5 },
         ),

@@ -153,4 +153,17 @@ describe.each(names)("a job enqueued in a transaction of %s", (driver) => {
     });
     expect(await enqueuedIn(millrace, greet.queue)).toBe(1_200);
   });
+
+  it("is undone with all others of enqueueMany when one is refused and the caller goes on", async () => {
+    const { millrace } = instances;
+    const greet = jobIn(newQueue());
+    await millrace.enqueue(greet, "taken", { key: `${greet.queue}-2` });
+    await inTransaction(driver, async (tx) => {
+      const keyed = (_: unknown, n: number) => ({ tx, key: `${greet.queue}-${n}` });
+      const error = await refusal(millrace.enqueueMany(greet, ["a", "b", "c"], keyed));
+      expect(error.code).toBe("IDEMPOTENCY_CONFLICT");
+    });
+    expect(await enqueuedIn(millrace, greet.queue)).toBe(1);
+    expect(await millrace.findByKey(`${greet.queue}-0`)).toBeNull();
+  });
 });

@@ -17,7 +17,7 @@ function write(what, fields) {
 const die = () => process.kill(process.pid, "SIGKILL");
 const block = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
-/** What a handler does, by the payload's kind; `once`: only on the first attempt, then quick. */
+/** What a handler does, by the payload's kind; `once`: on the first attempt only, and then `then`. */
 const kinds = {
   quick: () => {},
   long: ({ ms, signal }) => delay(ms, undefined, { signal }),
@@ -36,10 +36,11 @@ async function run({ payload, attempt, job, signal }) {
   const run = { job: id, token: `${job.token.claimId}/${job.token.claimNo}`, attempt };
   write("start", { ...run, key: idempotencyKey });
   signal.addEventListener("abort", () => write("abort", { ...run, reason: signal.reason.cause }));
-  const kind = payload.once && attempt > 1 ? "quick" : payload.kind;
+  const again = payload.once && attempt > 1;
+  const kind = again ? (payload.then?.kind ?? "quick") : payload.kind;
   try {
-    await kinds[kind]({ ms: payload.ms, signal });
-    return { by: name };
+    await kinds[kind]({ ms: (again ? payload.then : payload)?.ms, signal });
+    return { by: name, token: run.token };
   } finally {
     write("end", run);
     if (kind === "die_after") die();
@@ -62,6 +63,13 @@ const watched = [
   "service.failed",
 ];
 
+// An error that nobody caught ends the process, as it would end anybody's; the test hears of it.
+let ready = false;
+process.on("uncaughtException", (error) => {
+  write("uncaught", { ready, message: String(error?.stack ?? error), code: error?.code });
+  process.exit(ready ? 70 : 1);
+});
+
 const millrace = await Millrace.connect({ logLevel: "silent", ...connect });
 for (const event of watched) {
   millrace.events.on(event, ({ id, outcome, reason, jobs, claims, connection, service, error }) => {
@@ -71,21 +79,26 @@ for (const event of watched) {
   });
 }
 
+let stopping = false;
 process.on("message", async (message) => {
   if (message.do === "enqueue") {
     const { id } = await millrace.enqueue(defineJob({ type: message.type }), message.payload);
-    process.send({ answer: message.no, id });
+    process.send({ to: message.no, answer: id });
+  } else if (message.do === "get") {
+    process.send({ to: message.no, answer: (await millrace.get(message.id)).state });
   } else if (message.do === "stop") {
+    stopping = true;
     await millrace.stop();
     write("stopped", {});
     process.disconnect();
   }
 });
-// The test is gone: so are we.
-process.on("disconnect", () => setTimeout(() => process.exit(0), 5_000).unref());
+// After a stop nothing may keep the process; without one, the test is gone.
+process.on("disconnect", () => setTimeout(() => process.exit(3), stopping ? 30_000 : 0).unref());
 
 await millrace.work(
   types.map(({ type, ...options }) => defineJob({ ...options, type, run })),
   { name, ...work },
 );
-process.send({ ready: true });
+ready = true;
+process.send({ ready });

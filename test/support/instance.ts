@@ -30,6 +30,7 @@ export function useMillrace(options: ConnectOptions = {}): Instances {
   beforeAll(async () => {
     database = await createDatabase();
     pool = new pg.Pool({ connectionString: database.url, max: 3 });
+    pool.on("error", () => {}); // a connection that the dropped database ended
     millrace = await connect();
   });
   afterEach(async () => {

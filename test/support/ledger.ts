@@ -32,7 +32,8 @@ export function runsOf(lines: readonly LedgerLine[]): Run[] {
 
 /** Pairs of runs of one job that were under way at the same time. */
 export function overlaps(runs: readonly Run[]): [Run, Run][] {
-  const byJob = Map.groupBy(runs, (run) => run.job);
+  const byJob = new Map<string, Run[]>();
+  for (const run of runs) byJob.set(run.job, [...(byJob.get(run.job) ?? []), run]);
   const found: [Run, Run][] = [];
   for (const sameJob of byJob.values()) {
     sameJob.sort((a, b) => a.from - b.from);

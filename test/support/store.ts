@@ -12,6 +12,13 @@ export interface TestStore {
   readonly url: string;
   readonly events: Events;
   sql<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<R[]>;
+  /** A connection of the caller's own, for transactions. */
+  session(): Promise<TestSession>;
+  close(): Promise<void>;
+}
+
+export interface TestSession {
+  query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
   close(): Promise<void>;
 }
 
@@ -39,6 +46,15 @@ export async function openTestStore(serverUrl?: string): Promise<TestStore> {
     events,
     url: database.url,
     sql: async (text, values = []) => (await pool.query(text, values)).rows as never,
+    session: async () => {
+      const client = new pg.Client({ connectionString: database.url });
+      client.on("error", () => {});
+      await client.connect();
+      return {
+        query: (text, values = []) => client.query(text, values),
+        close: () => client.end(),
+      };
+    },
     close: async () => {
       await store.close();
       await pool.end();

@@ -13,9 +13,10 @@ interface Pair {
 }
 
 interface Trap {
+  readonly lose: "question" | "answer";
   readonly side: "client" | "server";
   readonly text: string;
-  sprung: () => void;
+  readonly sprung: () => void;
 }
 
 // "Z", its length, and idle or in a transaction: the server is done with what it was sent.
@@ -74,7 +75,14 @@ export class TcpProxy {
    * everything the server says from then on is lost: when it is done, the connection is cut.
    */
   loseAnswer(side: "client" | "server", text: string): Promise<void> {
-    return new Promise((sprung) => this.#traps.push({ side, text, sprung }));
+    return new Promise((sprung) => this.#traps.push({ lose: "answer", side, text, sprung }));
+  }
+
+  /** The next message to the server with this text in it is lost, and its connection is cut. */
+  loseQuestion(text: string): Promise<void> {
+    return new Promise((sprung) =>
+      this.#traps.push({ lose: "question", side: "client", text, sprung }),
+    );
   }
 
   async close(): Promise<void> {
@@ -109,6 +117,10 @@ export class TcpProxy {
       pair.swallowing = true;
       this.#traps = this.#traps.filter((other) => other !== trap);
       pair.server.once("close", () => trap.sprung());
+      if (trap.lose === "question") {
+        this.#end(pair);
+        return;
+      }
     }
     pair.tails[from] = seen.subarray(-200);
     if (from === "client") pair.server.write(chunk);

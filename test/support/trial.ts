@@ -14,11 +14,15 @@ import {
   type WorkerProcessOptions,
 } from "./worker-process.ts";
 
-export interface ChaosPayload {
+interface Behaviour {
   readonly kind: "quick" | "long" | "deaf" | "block" | "exit" | "die_after" | "fail";
   readonly ms?: number;
-  /** Only the first attempt does this; later ones are quick. */
+}
+
+export interface ChaosPayload extends Behaviour {
+  /** Only the first attempt does this; later ones do `then`, or are quick. */
   readonly once?: boolean;
+  readonly then?: Behaviour;
   readonly mark?: string;
 }
 
@@ -137,12 +141,14 @@ export class Trial {
   }
 
   async close(): Promise<void> {
+    const uncaught = this.ledger().filter((line) => line.what === "uncaught" && line.ready);
     for (const process of this.#processes) process.signal("SIGCONT");
     await Promise.all(this.#processes.map((process) => process.kill()));
     await this.millrace.stop();
     await this.db.end();
     await this.#drop();
     rmSync(this.#folder, { recursive: true, force: true });
+    if (uncaught.length > 0) throw new Error(`not caught: ${JSON.stringify(uncaught)}`);
   }
 }
 

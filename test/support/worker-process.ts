@@ -22,6 +22,8 @@ export interface LedgerLine {
   readonly connection?: string;
   readonly service?: string;
   readonly message?: string;
+  /** Of an error that nobody caught: whether the process was up already. */
+  readonly ready?: boolean;
 }
 
 export interface WorkerProcessOptions {
@@ -38,7 +40,7 @@ export class WorkerProcess {
   readonly name: string;
   readonly #ledger: string;
   readonly #child: ChildProcess;
-  #answers = 0;
+  #questions = 0;
 
   constructor(options: WorkerProcessOptions) {
     this.name = options.name;
@@ -74,18 +76,30 @@ export class WorkerProcess {
 
   /** Waits for a line of the ledger. */
   async writes(what: string, fits: (line: LedgerLine) => boolean = () => true) {
-    return until(`${this.name} writes ${what}`, () => this.of(what).find(fits), 60_000);
+    return until(`${this.name} writes ${what}`, () => this.of(what).find(fits), 45_000);
   }
 
-  async enqueue(payload: unknown, type = "chaos"): Promise<string> {
-    const no = ++this.#answers;
-    const answered = new Promise<string>((resolve) => {
-      this.#child.on("message", (message: { answer?: number; id: string }) => {
-        if (message.answer === no) resolve(message.id);
-      });
+  /** Enqueues in that process, and answers with the job's id. */
+  enqueue(payload: unknown, type = "chaos"): Promise<string> {
+    return this.#ask({ do: "enqueue", type, payload });
+  }
+
+  /** Reads the job through that process's pool, and answers with its state. */
+  read(id: string): Promise<string> {
+    return this.#ask({ do: "get", id });
+  }
+
+  #ask(request: object): Promise<string> {
+    const no = ++this.#questions;
+    return new Promise((resolve) => {
+      const hear = ({ to, answer }: { to?: number; answer: string }) => {
+        if (to !== no) return;
+        this.#child.off("message", hear);
+        resolve(answer);
+      };
+      this.#child.on("message", hear);
+      this.#child.send({ ...request, no });
     });
-    this.#child.send({ do: "enqueue", no, type, payload });
-    return answered;
   }
 
   signal(name: NodeJS.Signals): void {

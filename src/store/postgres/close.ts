@@ -45,6 +45,7 @@ const cancel = statement(
     (select count(*) from told)::int as told`,
 );
 
+// A dead letter may be older than the history that is kept: its record is filed under today.
 const remove = statement(
   "delete_job",
   `with ${archiveWaiting},
@@ -55,7 +56,7 @@ const remove = statement(
     insert into millrace.history (id, state, created_at, started_at, finished_at, claim_id, queue_id, claim_no,
       retention_days, weight, attempt, max_attempts, crash_count, type, tenant, worker, payload, correlation_id,
       idempotency_key, reference, meta, timeline, closed_reason, reprocessed_as)
-    select b.id, $2::text, b.created_at, b.started_at, b.finished_at, b.claim_id, b.queue_id, b.claim_no,
+    select b.id, $2::text, b.created_at, b.started_at, now(), b.claim_id, b.queue_id, b.claim_no,
       q.retention_days, b.weight, b.attempt, b.max_attempts, b.crash_count, b.type, b.tenant, b.worker, b.payload,
       b.correlation_id, b.idempotency_key, b.reference, b.meta, b.timeline, $3::text, b.reprocessed_as
     from buried b join millrace.queue q on q.id = b.queue_id

@@ -50,14 +50,14 @@ const enqueueGeneral = statement(
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant,
       payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
-    select id, seq, now(), now(), queue_id, weight, max_attempts, type, tenant, payload,
+    select id, seq, now(), now(), queue_id, weight, max_attempts, type, tenant, payload::json,
       now() + expires_in_ms * interval '1 ms', max_runtime_ms, correlation_id, idempotency_key, reference, meta
     from accepted where delay_ms is null
   ),
   delayed as (
     insert into millrace.scheduled_job (id, due_at, created_at, queue_id, weight, max_attempts, type, tenant,
       payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
-    select id, now() + delay_ms * interval '1 ms', now(), queue_id, weight, max_attempts, type, tenant, payload,
+    select id, now() + delay_ms * interval '1 ms', now(), queue_id, weight, max_attempts, type, tenant, payload::json,
       now() + expires_in_ms * interval '1 ms', max_runtime_ms, correlation_id, idempotency_key, reference, meta
     from accepted where delay_ms is not null
   ),
@@ -127,7 +127,15 @@ export async function enqueueJobs(
   const answers = new Map<string, EnqueueAnswer>();
   for (const job of unique) answers.set(job.id, { id: job.id, existing: false });
   if (refused.length > 0) await explainRefusals(run, refused, answers);
-  return request.jobs.map((job) => answerFor(job, twins.get(job), answers));
+  judgeTwins(twins, answers);
+  const unjudged = request.jobs.filter((job) => !answers.has(job.id));
+  if (unjudged.length > 0) {
+    // Their first was refused, so they stand for themselves; the fence has let this flush in already.
+    const again = { ...request, flushNo: null, producer: null, notice: null, jobs: unjudged };
+    const later = (await enqueueJobs(run, again)) ?? [];
+    for (const [i, job] of unjudged.entries()) if (later[i]) answers.set(job.id, later[i]);
+  }
+  return request.jobs.map((job) => answers.get(job.id) ?? new MillraceError("JOB_NOT_FOUND"));
 }
 
 /** Two jobs with one name in one batch: only the first goes in, the other is judged beside it. */
@@ -157,18 +165,20 @@ function namesOf(job: NewJob): { scope: string; key: string }[] {
   return names;
 }
 
-function answerFor(
-  job: NewJob,
-  twin: NewJob | undefined,
-  answers: Map<string, EnqueueAnswer>,
-): EnqueueAnswer {
-  const answer = answers.get((twin ?? job).id);
-  if (answer === undefined) return new MillraceError("JOB_NOT_FOUND");
-  if (twin === undefined || answer instanceof MillraceError) return answer;
-  if (job.key === undefined || job.key !== twin.key) return referenceTaken(job, answer.id);
-  return job.requestHash === twin.requestHash
-    ? { id: answer.id, existing: true }
-    : conflict(job, answer.id);
+function judgeTwins(twins: Map<NewJob, NewJob>, answers: Map<string, EnqueueAnswer>): void {
+  for (const [job, first] of twins) {
+    const answer = answers.get(first.id);
+    if (answer === undefined || answer instanceof MillraceError || answer.existing) continue;
+    answers.set(job.id, answerBeside(job, first));
+  }
+}
+
+function answerBeside(job: NewJob, first: NewJob): EnqueueAnswer {
+  if (job.key === undefined || job.key !== first.key || job.tenant !== first.tenant)
+    return referenceTaken(job, first.id);
+  return job.requestHash === first.requestHash
+    ? { id: first.id, existing: true }
+    : conflict(job, first.id);
 }
 
 async function explainRefusals(
@@ -196,7 +206,7 @@ async function explainRefusals(
     // The key was free but the reference was not: the key must not stay behind.
     if (owner !== undefined) halfNamed.push(job.id);
     const holder = owners.get(`ref:${job.queueId}\n${job.reference}`);
-    answers.set(job.id, referenceTaken(job, holder === undefined ? null : String(holder.job_id)));
+    answers.set(job.id, holder === undefined ? nameBusy() : referenceTaken(job, holder.job_id));
   }
   if (halfNamed.length > 0) await run(dropNames, [arrayText(halfNamed)]);
 }
@@ -210,7 +220,10 @@ const conflict = (job: NewJob, existingId: string) =>
     },
   );
 
-const referenceTaken = (job: NewJob, existingId: string | null) =>
+/** Whoever had the name gave it up between our two statements: asking again will tell. */
+const nameBusy = () => new MillraceError("KEY_BUSY");
+
+const referenceTaken = (job: NewJob, existingId: unknown) =>
   new MillraceError("REFERENCE_TAKEN", "The reference is already used in this queue.", {
     details: { existingId, reference: job.reference },
   });
@@ -224,14 +237,14 @@ export async function answersOfCommitted(
   for (const job of jobs) answers.set(job.id, { id: job.id, existing: false });
   const rows = await run(readOwned, [arrayText(jobs.map((job) => job.id))]);
   const owned = new Set(rows.map((row) => `${row.scope}\n${row.key}\n${row.job_id}`));
-  const { unique, twins } = separateTwins(jobs);
-  const refused = unique.filter((job) =>
+  const refused = jobs.filter((job) =>
     namesOf(job).some(({ scope, key }) => !owned.has(`${scope}\n${key}\n${job.id}`)),
   );
   if (refused.length > 0) await explainRefusals(run, refused, answers);
-  return jobs.map((job) => answerFor(job, twins.get(job), answers));
+  return jobs.map((job) => answers.get(job.id) ?? new MillraceError("JOB_NOT_FOUND"));
 }
 
-/** A half-named job must be undone in the same transaction as it was made. */
+/** A half-named job must be undone, and a twin judged, in the same transaction. */
 export const needsTransaction = (jobs: readonly NewJob[]): boolean =>
-  jobs.some((job) => job.key !== undefined && job.uniqueReference === true);
+  jobs.some((job) => job.key !== undefined && job.uniqueReference === true) ||
+  separateTwins(jobs).twins.size > 0;

@@ -27,7 +27,7 @@ const flushReady = statement(
     insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant,
       payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
     select r.id, base + r.place, now(), now(), r.queue_id, r.weight, r.max_attempts, r.type, r.tenant,
-      r.payload, now() + r.expires_in_ms * interval '1 ms', r.max_runtime_ms, r.correlation_id,
+      r.payload::json, now() + r.expires_in_ms * interval '1 ms', r.max_runtime_ms, r.correlation_id,
       r.idempotency_key, r.reference, r.meta
     from fence, ${newJobRows}) with ordinality r (${newJobNames}, place)
   ),
@@ -57,13 +57,13 @@ const flushAndClaim = statement(
       queue_id, weight, max_attempts, type, tenant, payload, expires_at, max_runtime_ms,
       correlation_id, idempotency_key, reference, meta)
     select r.id, base + r.place,
-      case when taken then $19::text::uuid end, case when taken then 1 else 0 end,
+      case when taken then (select $19::text::uuid) end, case when taken then 1 else 0 end,
       case when taken then 1 else 0 end, case when taken then now() end, now(), now(),
-      r.queue_id, r.weight, r.max_attempts, r.type, r.tenant, r.payload,
+      r.queue_id, r.weight, r.max_attempts, r.type, r.tenant, r.payload::json,
       now() + r.expires_in_ms * interval '1 ms', r.max_runtime_ms, r.correlation_id,
       r.idempotency_key, r.reference, r.meta
     from fence, clear, ${newJobRows}) with ordinality r (${newJobNames}, place),
-      lateral (select clear.yes and r.place <= $18::text::int as taken) t
+      lateral (select clear.yes and r.place <= (select $18::text::int) as taken) t
     returning id, claim_id, max_runtime_ms, seq
   ),
   claimed as (

@@ -12,7 +12,8 @@ export function newJobParameters(jobs: readonly NewJob[]): (string | null)[] {
     arrayText(jobs.map((job) => job.maxAttempts)),
     arrayText(jobs.map((job) => job.type)),
     arrayText(jobs.map((job) => job.tenant)),
-    `[${jobs.map((job) => job.payload).join(",")}]`,
+    // JSON text has no line break in it, and splitting is cheaper than parsing twice.
+    jobs.map((job) => job.payload).join("\n"),
     sparseArrayText(jobs.map((job) => job.expiresInMs)),
     sparseArrayText(jobs.map((job) => job.maxRuntimeMs)),
     sparseArrayText(jobs.map((job) => job.correlationId)),
@@ -25,7 +26,7 @@ export function newJobParameters(jobs: readonly NewJob[]): (string | null)[] {
 export const newJobRows = `rows from (
     unnest($3::text::uuid[]), unnest($4::text::int[]), unnest($5::text::smallint[]),
     unnest($6::text::smallint[]), unnest($7::text::text[]), unnest($8::text::text[]),
-    json_array_elements($9::text::json), unnest($10::text::bigint[]), unnest($11::text::int[]),
+    string_to_table($9::text, E'\\n'), unnest($10::text::bigint[]), unnest($11::text::int[]),
     unnest($12::text::text[]), unnest($13::text::text[]), unnest($14::text::text[]),
     unnest($15::text::json[])`;
 

@@ -2,49 +2,53 @@
 
 import type { Renewal } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { moveEnded } from "./settle.ts";
 import { arrayText, statement } from "./statement.ts";
 
 const open = statement(
   "open_lease",
   `insert into millrace.lease (id, worker, expires_at, info)
-  values ($1::text::uuid, $2::text, now() + $3::text::int * interval '1 ms', $4::text::json)`,
+  values ($1::uuid, $2::text, now() + $3::int * interval '1 ms', $4::json)`,
 );
 
 // Only a claim older than the previous renewal can be known to be unlisted on purpose: whoever holds
-// it has had an answer since, and registers every claim before sending it.
+// it has had an answer since, and registers every claim before sending it. $3 is the lease again, as
+// the process that the counts belong to.
 const renew = statement(
   "renew_lease",
   `with before as (
-    select id, renewed_at from millrace.lease where id = $1::text::uuid for update
+    select id, renewed_at from millrace.lease where id = $1::uuid for update
   ),
   renewed as (
-    update millrace.lease l set renewed_at = now(), expires_at = now() + $2::text::int * interval '1 ms'
+    update millrace.lease l set renewed_at = now(), expires_at = now() + $4::int * interval '1 ms'
     from before b where l.id = b.id returning l.id
   ),
   unlisted as materialized (
     select c.id, c.job_ids from millrace.claim c, before b
-    where c.lease_id = b.id and c.created_at < b.renewed_at and c.id <> all ($3::text::uuid[])
+    where c.lease_id = b.id and c.created_at < b.renewed_at and c.id <> all ($5::uuid[])
   ),
-  freed as (
-    update millrace.job j set claim_id = null, started_at = null, attempt = j.attempt - 1
+  allowed as materialized (
+    select x.id, u.id as claim_id, j.claim_no, 'released' as kind, 0::bigint as delay_ms, false as charged,
+      null::text as error_class, null::text as fingerprint, null::text as message, null::text as stack, j.timeline
     from unlisted u cross join unnest(u.job_ids) x (id)
     cross join lateral (
-      select j.ctid as tid from millrace.job j where j.id = x.id and j.claim_id = u.id limit 1
-    ) found
-    where j.ctid = found.tid and j.claim_id = u.id
-    returning 1
+      select claim_no, timeline from millrace.job where id = x.id and claim_id = u.id limit 1
+    ) j
   ),
+  ${moveEnded},
   forgotten as (
-    delete from millrace.claim where id in (select id from unlisted)
+    delete from millrace.claim c where c.id in (select id from unlisted)
+      and not exists (select from allowed a where a.claim_id = c.id
+        and a.id not in (select id from freed) and a.id not in (select id from ended))
   )
-  select (select count(*) from freed)::int as freed,
+  select ((select count(*) from freed) + (select count(*) from ended))::int as freed,
     (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels
   from renewed r`,
 );
 
 const close = statement(
   "close_lease",
-  `with closed as (delete from millrace.lease where id = $1::text::uuid returning id)
+  `with closed as (delete from millrace.lease where id = $1::uuid returning id)
   delete from millrace.claim c using closed where c.lease_id = closed.id
     and not exists (select from unnest(c.job_ids) x (id)
       where (select true from millrace.job j where j.id = x.id and j.claim_id = c.id limit 1))`,
@@ -73,6 +77,8 @@ export async function renewLease(
   claims: readonly string[],
 ): Promise<Renewal> {
   const rows = await connection.query<{ freed: number; cancels: string[] | null }>(renew, [
+    leaseId,
+    null,
     leaseId,
     String(leaseMs),
     arrayText(claims),

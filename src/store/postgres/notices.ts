@@ -13,7 +13,7 @@ export function parseNotice(text: string): Notice | null {
   switch (word) {
     case "ready":
     case "late":
-      return { kind: "ready", queueIds: rest.split(",").map(Number), late: word === "late" };
+      return { kind: "ready", queueIds: numbers(rest), late: word === "late" };
     case "due":
       return { kind: "due", delayMs: Number(rest) };
     case "cancel":
@@ -24,3 +24,5 @@ export function parseNotice(text: string): Notice | null {
       return null;
   }
 }
+
+const numbers = (text: string): number[] => (text === "" ? [] : text.split(",").map(Number));

@@ -10,7 +10,7 @@ const promote = statement(
     delete from millrace.scheduled_job s
     where s.ctid = any (array(
       select ctid from millrace.scheduled_job where due_at <= now()
-      order by due_at limit $1::text::int for update skip locked))
+      order by due_at limit $1::int for update skip locked))
     returning s.*
   ),
   base as (select nextval('millrace.flush_seq') * 1024 as base where exists (select from due)),
@@ -40,7 +40,7 @@ const expire = statement(
     delete from millrace.job j
     where j.ctid = any (array(
       select ctid from millrace.job where expires_at < now() and claim_id is null
-      order by expires_at limit $1::text::int for update skip locked))
+      order by expires_at limit $1::int for update skip locked))
     returning id, created_at, queue_id, claim_no, weight, attempt, max_attempts, crash_count, type, tenant, payload,
       correlation_id, idempotency_key, reference, meta, timeline
   ),
@@ -48,7 +48,7 @@ const expire = statement(
     delete from millrace.scheduled_job s
     where s.ctid = any (array(
       select ctid from millrace.scheduled_job where expires_at < now()
-      order by expires_at limit $1::text::int for update skip locked))
+      order by expires_at limit $1::int for update skip locked))
     returning id, created_at, queue_id, claim_no, weight, attempt, max_attempts, crash_count, type, tenant, payload,
       correlation_id, idempotency_key, reference, meta, timeline
   ),
@@ -64,7 +64,7 @@ const expire = statement(
   ),
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, removed)
-    select queue_id, $2::text::uuid, date_trunc('minute', now()), count(*) from archived group by queue_id
+    select queue_id, $2::uuid, date_trunc('minute', now()), count(*) from archived group by queue_id
     on conflict (queue_id, process, minute) do update set removed = queue_count.removed + excluded.removed
   )
   select count(*)::int as expired from late`,

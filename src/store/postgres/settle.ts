@@ -6,13 +6,13 @@ import type { Connection } from "./connection.ts";
 import { statement } from "./statement.ts";
 
 const input = `input as materialized (
-    select * from json_to_recordset($1::text::json) as i (id uuid, claim_id uuid, claim_no int, kind text,
+    select * from json_to_recordset($1::json) as i (id uuid, claim_id uuid, claim_no int, kind text,
       delay_ms bigint, charged boolean, error_class text, fingerprint text, message text, stack text, timeline json)
   )`;
 
 // LATERAL with LIMIT fixes the join order, whatever the planner believes about the size of `job`.
-// Somebody who was asked to cancel does not come back.
-const move = `current as materialized (
+// Somebody who was asked to cancel does not come back. $2: worker, $3: process.
+export const moveEnded = `current as materialized (
     select i.*, found.tid from allowed i cross join lateral (
       select j.ctid as tid from millrace.job j
       where j.id = i.id and j.claim_id = i.claim_id and j.claim_no = i.claim_no limit 1
@@ -63,7 +63,7 @@ const move = `current as materialized (
   ),
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, dead, removed, retried)
-    select queue_id, $3::text::uuid, date_trunc('minute', now()),
+    select queue_id, $3::uuid, date_trunc('minute', now()),
       count(*) filter (where kind = 'dead'), count(*) filter (where kind = 'cancelled'),
       count(*) filter (where kind = 'retried')
     from ended group by queue_id
@@ -76,7 +76,7 @@ const result = `select id, kind from ended union all select id, 'released' from 
 
 const settleHeld = statement(
   "settle_held",
-  `with ${input}, allowed as (select * from input), ${move} ${result}`,
+  `with ${input}, allowed as (select * from input), ${moveEnded} ${result}`,
 );
 
 // The lease row is locked, so that a renewal that comes at the same time either wins or is refused.
@@ -84,7 +84,7 @@ const settleLapsed = statement(
   "settle_lapsed",
   `with ${input},
   lapsed as materialized (
-    select l.id from millrace.lease l where l.id = $4::text::uuid and l.expires_at < now() for update
+    select l.id from millrace.lease l where l.id = $4::uuid and l.expires_at < now() for update
   ),
   over as materialized (
     select c.id from millrace.claim c
@@ -98,11 +98,11 @@ const settleLapsed = statement(
       or (select true from millrace.job j where j.id = i.id and j.claim_id = i.claim_id
         and j.started_at + j.max_runtime_ms * interval '1 ms' < now() limit 1)
   ),
-  ${move},
+  ${moveEnded},
   forgotten as (
     delete from millrace.claim c where c.id in (select id from over)
-      and not exists (select from unnest(c.job_ids) x (id) where x.id not in (select id from input)
-        and (select true from millrace.job j where j.id = x.id and j.claim_id = c.id limit 1))
+      and not exists (select from unnest(c.job_ids) x (id)
+        where x.id not in (select id from ended) and x.id not in (select id from freed) and (select true from millrace.job j where j.id = x.id and j.claim_id = c.id limit 1))
     returning c.id
   ),
   closed as (
@@ -135,8 +135,26 @@ interface SettleContext {
   readonly process: string;
 }
 
-const toMap = (rows: unknown[][]): Settled =>
-  new Map(rows.map((row) => [String(row[0]), String(row[1])]));
+const mostTries = 3;
+
+/**
+ * A cancel requested at the same moment replaces the row that the statement has found, and the
+ * statement passes over it: whoever is missing is looked for again before it counts as superseded.
+ */
+async function settleAll(
+  settlements: readonly Settlement[],
+  run: (rows: string) => Promise<unknown[][]>,
+): Promise<Settled> {
+  const settled = new Map<string, string>();
+  let missing = settlements;
+  for (let tries = 0; missing.length > 0 && tries < mostTries; tries++) {
+    for (const [id, kind] of await run(JSON.stringify(missing.map(toRow)))) {
+      settled.set(String(id), String(kind));
+    }
+    missing = missing.filter(({ id }) => !settled.has(id));
+  }
+  return settled;
+}
 
 /** The jobs that took effect, with how they ended; whoever is missing was superseded, or is a repeat. */
 export async function settleJobs(
@@ -144,8 +162,9 @@ export async function settleJobs(
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
-  const rows = JSON.stringify(settlements.map(toRow));
-  return toMap(await connection.rows(settleHeld, [rows, context.worker, context.process]));
+  return settleAll(settlements, (rows) =>
+    connection.rows(settleHeld, [rows, context.worker, context.process]),
+  );
 }
 
 /** The same for runs whose lease is over (or whose time is), checked again in this statement. */
@@ -155,8 +174,7 @@ export async function settleLapsedJobs(
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
-  const rows = JSON.stringify(settlements.map(toRow));
-  return toMap(
-    await connection.rows(settleLapsed, [rows, context.worker, context.process, leaseId]),
+  return settleAll(settlements, (rows) =>
+    connection.rows(settleLapsed, [rows, context.worker, context.process, leaseId]),
   );
 }

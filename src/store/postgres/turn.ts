@@ -12,22 +12,23 @@ import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 
 // LATERAL with LIMIT fixes the join order, whatever the planner believes about the size of `job`.
-const settle = `settled as (
+const settle = `held as materialized (select $2::uuid[] as claims),
+  settled as (
     delete from millrace.job j
     where j.ctid = any (array(
       select found.tid
-      from rows from (unnest($1::text::uuid[]), unnest($2::text::uuid[]), unnest($3::text::int[]))
-        s (id, claim_id, claim_no)
+      from held cross join rows from (unnest($1::uuid[]), unnest($3::int[]), unnest($8::int[]))
+        s (id, claim_no, place)
       cross join lateral (
         select j.ctid as tid from millrace.job j
-        where j.id = s.id and j.claim_id = s.claim_id and j.claim_no = s.claim_no limit 1
+        where j.id = s.id and j.claim_id = held.claims[s.place] and j.claim_no = s.claim_no limit 1
       ) found
-    )) and j.claim_id = any (array(select distinct unnest($2::text::uuid[])))
+    )) and j.claim_id = any ((select claims from held)::uuid[])
     returning j.*
   ),
   given as (
-    select id, result from rows from (unnest($1::text::uuid[]), json_array_elements($4::text::json)) g (id, result)
-    where $4::text is not null and json_typeof(result) <> 'null'
+    select id, result from rows from (unnest($1::uuid[]), json_array_elements($4::json)) g (id, result)
+    where $4::json is not null and json_typeof(result) <> 'null'
   ),
   archived as (
     insert into millrace.history (id, state, created_at, started_at, finished_at, claim_id, queue_id, claim_no,
@@ -40,15 +41,15 @@ const settle = `settled as (
   ),
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, completed)
-    select queue_id, $6::text::uuid, date_trunc('minute', now()), count(*) from settled group by queue_id
+    select queue_id, $6::uuid, date_trunc('minute', now()), count(*) from settled group by queue_id
     on conflict (queue_id, process, minute) do update set completed = queue_count.completed + excluded.completed
   ),
   finished as (
-    delete from millrace.claim where id = any($7::text::uuid[])
+    delete from millrace.claim where id = any($7::uuid[])
   )`;
 
 const openQueues = `open_queue as materialized (
-    select q.id, w.place from unnest($12::text::int[]) with ordinality w (id, place)
+    select q.id, w.place from unnest($14::int[]) with ordinality w (id, place)
     join millrace.queue q on q.id = w.id and q.paused_at is null and q.is_active
   )`;
 
@@ -69,27 +70,27 @@ const headsByScan = `head (queue_id, place, weight) as (
 
 const headsByHint = `start as materialized (
     select h.queue_id, h.weight, h.seq
-    from unnest($14::text::int[], $15::text::smallint[], $16::text::bigint[]) h (queue_id, weight, seq)
+    from unnest($16::int[], $17::smallint[], $18::bigint[]) h (queue_id, weight, seq)
     join open_queue o on o.id = h.queue_id order by h.weight, o.place
   )`;
 
 const runnable = `j.claim_id is null and (j.expires_at is null or j.expires_at > now())
-          and ($11::text is null or j.type = any($11::text::text[]))`;
+          and ($13::text[] is null or j.type = any($13::text[]))`;
 
 const take = `claimed as (
     update millrace.job j
-    set claim_id = $8::text::uuid, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = now()
+    set claim_id = $10::uuid, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = now()
     where j.ctid = any (array(
       select found.tid from start s cross join lateral (
         select j.ctid as tid from millrace.job j
         where j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0 and j.lane = 0
           and j.seq > s.seq and ${runnable}
-        order by j.seq limit $10::text::int for update skip locked
-      ) found limit $10::text::int
+        order by j.seq limit $12::int for update skip locked
+      ) found limit $12::int
     ) || array(
       select found.tid from start s cross join lateral (
         select j.ctid as tid from millrace.job j
-        where $13::text::boolean and j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0
+        where $15::boolean and j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0
           and j.lane = -1 and ${runnable}
         order by j.seq limit 1 for update skip locked
       ) found limit 1
@@ -98,7 +99,7 @@ const take = `claimed as (
   ),
   recorded as (
     insert into millrace.claim (id, lease_id, deadline, job_ids)
-    select $8::text::uuid, $9::text::uuid, now() + min(max_runtime_ms) * interval '1 ms', array_agg(id)
+    select $10::uuid, $11::uuid, now() + min(max_runtime_ms) * interval '1 ms', array_agg(id)
     from claimed having count(*) > 0
   )`;
 
@@ -106,7 +107,7 @@ const claimedColumns = `id, claim_no, type, queue_id, tenant, attempt, max_attem
     payload, correlation_id, idempotency_key, reference, meta, timeline, created_at::text, started_at::text, weight, seq::float8`;
 
 const completed = `null::uuid, count(*)::int,
-    case when count(*) < cardinality($1::text::uuid[]) then array_to_string(array_agg(id), ',') end`;
+    case when count(*) < $9::int then array_to_string(array_agg(id), ',') end`;
 
 const answer = `select ${completed}, null, null, null, null, null, null, null, null, null, null, null, null,
     null, null, null, null from settled
@@ -128,22 +129,28 @@ const turnByHint = statement(
 const replay = statement(
   "replay_claim",
   `select ${claimedColumns} from millrace.job
-  where id = any (array(select unnest(job_ids) from millrace.claim where id = $1::text::uuid))
-    and claim_id = $1::text::uuid
+  where id = any (array(select unnest(job_ids) from millrace.claim where id = $1::uuid))
+    and claim_id = $1::uuid
   order by weight, seq`,
 );
 
 function settleParameters(turn: Turn): (string | null)[] {
   const { completions } = turn;
   const results = completions.some((c) => c.result !== undefined);
+  const claims = new Map<string, number>();
+  for (const { token } of completions) {
+    if (!claims.has(token.claimId)) claims.set(token.claimId, claims.size + 1);
+  }
   return [
     arrayText(completions.map((c) => c.id)),
-    arrayText(completions.map((c) => c.token.claimId)),
+    arrayText([...claims.keys()]),
     arrayText(completions.map((c) => c.token.claimNo)),
     results ? `[${completions.map((c) => c.result ?? "null").join(",")}]` : null,
     turn.worker,
     turn.process,
     arrayText(turn.finishedClaims),
+    arrayText(completions.map((c) => claims.get(c.token.claimId))),
+    String(completions.length),
   ];
 }
 

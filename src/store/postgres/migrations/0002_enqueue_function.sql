@@ -12,12 +12,13 @@ declare
 begin
   case jsonb_typeof(value)
     when 'object' then
-      -- JavaScript puts whole numbers before all other keys.
+      -- JavaScript puts whole numbers before all other keys, and sorts by UTF-16, where characters
+      -- from U+E000 to U+FFFF come last of all.
       return '{' || coalesce((
         select string_agg(to_json(e.key)::text || ':' || millrace.canonical_json(e.value), ',' order by
           case when e.key ~ '^(0|[1-9][0-9]{0,9})$' and e.key::bigint < 4294967295 then e.key::bigint end
             nulls last,
-          e.key collate "C")
+          regexp_replace(e.key, '([\uE000-\uFFFF])', chr(1114111) || '\1', 'g') collate "C")
         from jsonb_each(value) e), '') || '}';
     when 'array' then
       return '[' || coalesce((

@@ -1,0 +1,148 @@
+import { resolve } from "node:path";
+import { Millrace } from "../client/millrace.ts";
+import { loadConfig } from "../config.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { createLog } from "../runtime/log.ts";
+import { deleteEmbedded, type EmbeddedServer, startEmbedded } from "../store/postgres/embedded.ts";
+import { type Command, numberOption, textOption, type Values } from "./command.ts";
+import { type Demo, startDemo } from "./demo.ts";
+import { DevReport } from "./dev-report.ts";
+import { ProgressReader } from "./progress.ts";
+import { StopRequest } from "./stop-request.ts";
+import type { Terminal } from "./terminal.ts";
+
+const help = `millrace dev – a queue to try things with
+
+Usage: millrace dev [options]
+
+Starts an embedded PostgreSQL, a producer of demo jobs and a worker that runs them, and
+shows how they get on. Ctrl-C lets running jobs finish and stops; the data stays. Started
+twice on one folder, the second joins the first one's database.
+
+Options:
+  --data-dir <dir>         where the data lives (default: MILLRACE_DATA_DIR or ./.millrace)
+  --fresh                  delete that data first
+  --no-demo                only the database: bring your own producers and workers
+  --jobs-per-second <n>    how many demo jobs to make (default: 20)
+  --for <seconds>          stop after this time
+  --json                   one JSON line a second instead of text
+  -h, --help               this text
+
+Examples:
+  millrace dev
+  millrace dev --fresh --jobs-per-second 500
+  millrace dev --for 10 --json | tail -1
+  millrace dev --no-demo &  node my-worker.mjs      (both use ./.millrace)
+`;
+
+interface DevOptions {
+  readonly dataDir: string;
+  readonly fresh: boolean;
+  readonly demo: boolean;
+  readonly json: boolean;
+  readonly jobsPerSecond: number;
+  readonly ignoresDatabaseUrl: boolean;
+  readonly forMs: number | undefined;
+}
+
+export const dev: Command = {
+  name: "dev",
+  summary: "an embedded database with demo jobs to watch",
+  help,
+  options: {
+    "data-dir": { type: "string" },
+    fresh: { type: "boolean" },
+    "no-demo": { type: "boolean" },
+    "jobs-per-second": { type: "string" },
+    for: { type: "string" },
+    json: { type: "boolean" },
+  },
+  async run(values: Values, terminal: Terminal): Promise<number> {
+    const options = readOptions(values);
+    const stop = new StopRequest(terminal);
+    const report = new DevReport(terminal, options.json);
+    try {
+      await runUntilStopped(options, report, stop, terminal);
+    } catch (error) {
+      // Ctrl-C also reaches the programs that create the database.
+      if (report.hasStarted || !stop.signal.aborted) throw error;
+    } finally {
+      stop.release();
+    }
+    return 0;
+  },
+};
+
+function readOptions(values: Values): DevOptions {
+  const seconds = numberOption(values, "for", { min: 0, max: 1_000_000 });
+  const { dataDir, databaseUrl } = loadConfig();
+  return {
+    dataDir: resolve(textOption(values, "data-dir") ?? dataDir),
+    fresh: values.fresh === true,
+    demo: values["no-demo"] !== true,
+    json: values.json === true,
+    jobsPerSecond: numberOption(values, "jobs-per-second", { min: 0.1, max: 10_000 }) ?? 20,
+    ignoresDatabaseUrl: databaseUrl !== undefined,
+    forMs: seconds === undefined ? undefined : seconds * 1_000,
+  };
+}
+
+async function runUntilStopped(
+  options: DevOptions,
+  report: DevReport,
+  stop: StopRequest,
+  terminal: Terminal,
+): Promise<void> {
+  const { dataDir } = options;
+  if (options.fresh) {
+    await deleteEmbedded({ dataDir });
+    report.deleted(dataDir);
+  }
+  const server = await startEmbedded({
+    dataDir,
+    log: (message) => message.startsWith("creating") && report.creating(),
+  });
+  try {
+    const millrace = await connect(server, terminal);
+    try {
+      await watch(millrace, server, options, report, stop.signal);
+    } finally {
+      await millrace.stop();
+    }
+  } finally {
+    await server.stop();
+  }
+  report.stopped(dataDir, server.joined);
+}
+
+async function connect(server: EmbeddedServer, terminal: Terminal): Promise<Millrace> {
+  const logLevel = terminal.settings.logLevel ?? "silent";
+  const log = createLog(logLevel, "stderr");
+  return Millrace.connect({ databaseUrl: server.url, logLevel, log });
+}
+
+async function watch(
+  millrace: Millrace,
+  server: EmbeddedServer,
+  options: DevOptions,
+  report: DevReport,
+  stopped: AbortSignal,
+): Promise<void> {
+  if (stopped.aborted) return;
+  const demo: Demo | null = options.demo ? await startDemo(millrace, options.jobsPerSecond) : null;
+  const running = () => demo?.worker.busy ?? 0;
+  const reader = new ProgressReader(millrace, running, () => systemClock.monotonic());
+  report.started(options, server);
+  report.listenTo(millrace);
+  const until = systemClock.monotonic() + (options.forMs ?? Number.POSITIVE_INFINITY);
+  await report.begin(reader);
+  for (;;) {
+    const leftMs = until - systemClock.monotonic();
+    if (stopped.aborted || leftMs <= 0) break;
+    await systemClock.sleep(Math.min(report.intervalMs, leftMs), stopped);
+    await report.tick(reader);
+  }
+  report.stopping(running());
+  await demo?.stop();
+  await report.end(reader);
+}

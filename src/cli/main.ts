@@ -1,0 +1,110 @@
+#!/usr/bin/env node
+import { readFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import { loadTerminalSettings, type TerminalSettings } from "../config.ts";
+import { type Command, UsageError, type Values } from "./command.ts";
+import { dev } from "./dev.ts";
+import { printFailure } from "./failure.ts";
+import { migrate } from "./migrate.ts";
+import { suggest } from "./suggest.ts";
+import { Terminal } from "./terminal.ts";
+
+const commands: readonly Command[] = [dev, migrate];
+
+const help = `millrace – a durable job queue for TypeScript
+
+Usage: millrace <command> [options]
+
+Commands:
+${commands.map(({ name, summary }) => `  ${name.padEnd(10)}${summary}`).join("\n")}
+
+Options:
+  -h, --help     this text, or that of a command: millrace dev --help
+  -v, --version  the version of the npm package
+
+Try it:
+  millrace dev             watch jobs run on a database that needs no setting up
+  millrace migrate --dry-run
+`;
+
+async function main(args: readonly string[]): Promise<number> {
+  const [name, ...rest] = args;
+  if (name === "--version" || name === "-v") return print(await version());
+  if (name === "--help" || name === "-h" || name === "help") return printHelp(rest[0]);
+  if (name === undefined) throw new UsageError("Which command?");
+  const command = commands.find((one) => one.name === name);
+  if (command === undefined) throw new UsageError(unknown("command", name, names()));
+  const values = parse(command, rest);
+  if (values.help === true) return print(command.help.trimEnd());
+  return command.run(values, terminal);
+}
+
+function parse(command: Command, args: string[]): Values {
+  const options = { ...command.options, help: { type: "boolean", short: "h" } } as const;
+  try {
+    return parseArgs({ args, options, strict: true }).values as Values;
+  } catch (error) {
+    throw new UsageError(reason(error, Object.keys(options)));
+  }
+}
+
+function usage(error: UsageError): string {
+  const command = names().find((name) => name === process.argv[2] && name !== "help");
+  return `${error.message} See: millrace ${command === undefined ? "" : `${command} `}--help`;
+}
+
+function reason(error: unknown, known: readonly string[]): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const option = message.match(/Unknown option '--([^']+)'/)?.[1];
+  if (option !== undefined)
+    return unknown(
+      "option",
+      `--${option}`,
+      known.map((one) => `--${one}`),
+    );
+  const [first = message] = message.split(/\. |\n/);
+  return `${first.replace(/\.$/, "")}.`;
+}
+
+function unknown(what: string, word: string, known: readonly string[]): string {
+  const meant = suggest(word, known);
+  return `There is no ${what} "${word}".${meant === undefined ? "" : ` Did you mean "${meant}"?`}`;
+}
+
+const names = () => [...commands.map(({ name }) => name), "help"];
+
+function printHelp(name: string | undefined): number {
+  const command = commands.find((one) => one.name === name);
+  if (name !== undefined && command === undefined)
+    throw new UsageError(unknown("command", name, names()));
+  return print((command?.help ?? help).trimEnd());
+}
+
+function print(text: string): number {
+  terminal.print(text);
+  return 0;
+}
+
+async function version(): Promise<string> {
+  const file = new URL("../../package.json", import.meta.url);
+  return JSON.parse(await readFile(file, "utf8")).version;
+}
+
+const terminal = new Terminal(settings(), process.stdout, process.stderr);
+
+/** A bad LOG_LEVEL must not keep the help from being read; whoever connects will refuse it. */
+function settings(): TerminalSettings {
+  try {
+    return loadTerminalSettings();
+  } catch {
+    return { colour: false, logLevel: undefined };
+  }
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  if (error instanceof UsageError) terminal.printError(usage(error));
+  else printFailure(error, terminal);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+}

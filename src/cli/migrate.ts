@@ -1,0 +1,94 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { migrationScript, pendingMigrations } from "../client/pending-migrations.ts";
+import { type Config, loadConfig } from "../config.ts";
+import { MillraceError } from "../domain/errors.ts";
+import { startEmbedded } from "../store/postgres/embedded.ts";
+import { isConnectionError } from "../store/postgres/failures.ts";
+import { migrate as applyMigrations } from "../store/postgres/migrator.ts";
+import { type Command, textOption, type Values } from "./command.ts";
+import { withoutPassword } from "./database-url.ts";
+import type { Terminal } from "./terminal.ts";
+
+const help = `millrace migrate – bring the database's schema up to date
+
+Usage: millrace migrate [options]
+
+Applies the migrations that are missing, in order, each in a transaction of its own.
+Workers of the previous version keep running meanwhile. Without DATABASE_URL it is
+the embedded database that is migrated.
+
+Options:
+  --dry-run         print the SQL that is missing, and change nothing
+  --schema <name>   the schema to migrate (default: millrace)
+  --data-dir <dir>  where the embedded database lives (default: MILLRACE_DATA_DIR or ./.millrace)
+  -h, --help        this text
+
+Examples:
+  DATABASE_URL=postgres://localhost/app millrace migrate
+  DATABASE_URL=postgres://localhost/app millrace migrate --dry-run > millrace.sql
+  millrace migrate --data-dir /var/lib/millrace
+`;
+
+export const migrate: Command = {
+  name: "migrate",
+  summary: "bring the database's schema up to date",
+  help,
+  options: {
+    "dry-run": { type: "boolean" },
+    schema: { type: "string" },
+    "data-dir": { type: "string" },
+  },
+  async run(values: Values, terminal: Terminal): Promise<number> {
+    const dataDir = textOption(values, "data-dir");
+    const schema = textOption(values, "schema");
+    const config = loadConfig({
+      ...(dataDir === undefined ? {} : { dataDir }),
+      ...(schema === undefined ? {} : { schema }),
+    });
+    if (values["dry-run"] === true) await printPending(config, terminal);
+    else await onDatabase(config, (url) => apply(url, config.schema, terminal));
+    return 0;
+  },
+};
+
+async function apply(url: string, schema: string, terminal: Terminal): Promise<void> {
+  let applied = 0;
+  await applyMigrations({
+    url,
+    schema,
+    onApplied: ({ version, name }) => {
+      applied++;
+      terminal.print(`applied ${String(version).padStart(4, "0")}_${name}`);
+    },
+  });
+  const where = `schema "${schema}" of ${withoutPassword(url)}`;
+  terminal.print(applied === 0 ? `Nothing to do: ${where} is up to date.` : `Done: ${where}.`);
+}
+
+async function printPending(config: Config, terminal: Terminal): Promise<void> {
+  const isThere = config.databaseUrl !== undefined || existsSync(join(config.dataDir, "cluster"));
+  const pending = isThere
+    ? await onDatabase(config, (url) => pendingMigrations(url, config.schema))
+    : await pendingMigrations(undefined, config.schema);
+  if (pending.length === 0)
+    terminal.print(`-- Nothing to do: schema "${config.schema}" is up to date.`);
+  else terminal.print(migrationScript(pending, config.schema));
+}
+
+/** On DATABASE_URL, or on the embedded server, which is stopped again afterwards. */
+async function onDatabase<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
+  const { databaseUrl, dataDir } = config;
+  const server = databaseUrl === undefined ? await startEmbedded({ dataDir }) : undefined;
+  try {
+    return await work(databaseUrl ?? server?.url ?? "");
+  } catch (cause) {
+    if (!isConnectionError(cause)) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new MillraceError("DATABASE_UNAVAILABLE", `PostgreSQL cannot be reached: ${why}`, {
+      cause,
+    });
+  } finally {
+    await server?.stop();
+  }
+}

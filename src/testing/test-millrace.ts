@@ -1,0 +1,131 @@
+import { type ConnectOptions, Millrace } from "../client/millrace.ts";
+import { loadConfig } from "../config.ts";
+import { MillraceError } from "../domain/errors.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { Database } from "../store/postgres/database.ts";
+import type { UpkeepSession } from "../store/store.ts";
+import type { AnyJobDefinition } from "../worker/job-definition.ts";
+import { type DrainOptions, drain } from "./drain.ts";
+import type { Drained } from "./drained.ts";
+import { type EnqueuedJob, readEnqueued, startRecord } from "./enqueue-record.ts";
+import { missing, unwanted } from "./expectations.ts";
+import { type JobMatch, type JobRef, matching, typeOf } from "./match.ts";
+import { createThrowAway, type ThrowAway } from "./throw-away.ts";
+import { passTime } from "./virtual-time.ts";
+
+export type TestMillraceOptions = Omit<ConnectOptions, "dataDir" | "schema" | "migrate">;
+
+/** A Millrace on a throw-away database, and what a test wants to do with it. */
+export class TestMillrace {
+  readonly millrace: Millrace;
+  readonly #place: ThrowAway;
+  readonly #database: Database;
+  readonly #upkeep: UpkeepSession;
+  #stopping: Promise<void> | null = null;
+
+  constructor(millrace: Millrace, place: ThrowAway, database: Database) {
+    this.millrace = millrace;
+    this.#place = place;
+    this.#database = database;
+    this.#upkeep = millrace.store.upkeep();
+  }
+
+  /** Runs what is ready (and what that enqueues) in this process until nothing is left. */
+  readonly drain = async (
+    definitions: readonly AnyJobDefinition[],
+    options: DrainOptions = {},
+  ): Promise<Drained> => {
+    return drain(definitions, options, {
+      ...this.#keepers,
+      millrace: this.millrace,
+      clock: systemClock,
+    });
+  };
+
+  /** Lets virtual time pass: delayed and retrying jobs fall due, others expire. */
+  readonly advance = async (ms: number): Promise<void> => {
+    if (!Number.isFinite(ms) || ms < 0)
+      throw new MillraceError("OPTION_INVALID", "advance(ms) needs milliseconds, at least 0.");
+    await passTime(ms, this.#keepers);
+  };
+
+  /** Everything that was enqueued, in order, whatever became of it. */
+  readonly enqueued = async <Input = unknown>(
+    job?: JobRef<Input>,
+    match: JobMatch<Input> = {},
+  ): Promise<EnqueuedJob[]> => {
+    const all = await this.#readAll();
+    const ofType = job === undefined ? all : all.filter(({ type }) => type === typeOf(job));
+    return matching(ofType, match, this.millrace.config.priorities);
+  };
+
+  /** At least one such job, or exactly `count`; gives the first. */
+  readonly assertEnqueued = async <Input = unknown>(
+    job: JobRef<Input>,
+    match: JobMatch<Input> & { readonly count?: number } = {},
+  ): Promise<EnqueuedJob> => {
+    const { count, ...rest } = match;
+    const { priorities } = this.millrace.config;
+    const all = await this.#readAll();
+    const type = typeOf(job);
+    const ofType = all.filter((one) => one.type === type);
+    const found = matching(ofType, rest, priorities);
+    const [first] = found;
+    if (first === undefined || (count !== undefined && found.length !== count))
+      throw missing(type, rest, count, found.length, all, priorities);
+    return first;
+  };
+
+  readonly assertNotEnqueued = async <Input = unknown>(
+    job: JobRef<Input>,
+    match: JobMatch<Input> = {},
+  ): Promise<void> => {
+    const found = await this.enqueued(job, match);
+    if (found.length > 0) throw unwanted(typeOf(job), match, found);
+  };
+
+  /** Stops Millrace and deletes the database. */
+  readonly stop = async (): Promise<void> => {
+    this.#stopping ??= this.#stop();
+    await this.#stopping;
+  };
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #stop(): Promise<void> {
+    await this.#upkeep.close();
+    await this.millrace.stop();
+    await this.#database.close();
+    await this.#place.drop();
+  }
+
+  #readAll(): Promise<EnqueuedJob[]> {
+    return readEnqueued(this.#database, this.millrace.store);
+  }
+
+  get #keepers() {
+    const { notices } = this.millrace.store;
+    return { database: this.#database, upkeep: this.#upkeep, notices };
+  }
+}
+
+/** Retries come without jitter, and nothing is logged, unless the options say otherwise. */
+export async function createTestMillrace(options: TestMillraceOptions = {}): Promise<TestMillrace> {
+  const quiet = { logLevel: "silent", random: () => 0.5, ...options };
+  const place = await createThrowAway(loadConfig(quiet).databaseUrl);
+  try {
+    const { url, schema } = place;
+    const millrace = await Millrace.connect({ ...quiet, databaseUrl: url, schema });
+    const { events, config } = millrace;
+    const { queryTimeoutMs } = config;
+    const own = { url, schema, poolSize: 1, queryTimeoutMs, events, clock: systemClock };
+    const database = new Database({ ...own, random: Math.random });
+    await startRecord(database);
+    return new TestMillrace(millrace, place, database);
+  } catch (error) {
+    await place.drop();
+    throw error;
+  }
+}

@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { defineJob } from "../../src/index.ts";
+import { shortLease, Trial } from "../support/trial.ts";
+import { until } from "../support/until.ts";
+
+let trial: Trial;
+beforeEach(async () => {
+  trial = await Trial.create();
+});
+afterEach(() => trial.close());
+
+test.each([
+  ["completion", "deaf", "completed"],
+  ["failure", "long", "retried"],
+] as const)(
+  "fault 6: a process stopped past its lease wakes up aborted, its late %s refused",
+  async (_, kind, outcome) => {
+    const stalled = await trial.start();
+    const then = { kind: "deaf", ms: 6_000 } as const;
+    const id = await trial.enqueue({ kind, ms: 2_000, once: true, then });
+    await stalled.writes("start");
+    stalled.signal("SIGSTOP");
+    const other = await trial.start();
+    await other.writes("start");
+    // The other one is at work on it when the first one writes.
+    stalled.signal("SIGCONT");
+    const refused = await stalled.writes("job.settle_refused");
+    expect(refused).toMatchObject({ job: id, outcome });
+    expect(other.of("end")).toEqual([]);
+    expect(stalled.of("abort")).toMatchObject([{ job: id, reason: "lease_lost" }]);
+    const job = await trial.end(id);
+    expect(job).toMatchObject({ state: "completed", attempt: 2, crashCount: 1 });
+    expect(job.result).toMatchObject({ by: other.name, token: other.of("start")[0]?.token });
+    expect(await trial.historyRows(id)).toBe(1);
+    expect(trial.about(id, "start")).toHaveLength(2);
+  },
+);
+
+test("fault 6: what it claims after waking is not held under the lease it has lost", async () => {
+  const stalled = await trial.start();
+  const id = await trial.enqueue({ kind: "deaf", ms: 2_000, once: true });
+  await stalled.writes("start");
+  stalled.signal("SIGSTOP");
+  const other = await trial.start();
+  await trial.end(id);
+  await other.kill();
+  const ids = await trial.enqueueMany(20, () => ({ kind: "long", ms: 700 }));
+  stalled.signal("SIGCONT");
+  await trial.drained();
+  for (const one of ids) {
+    expect(await trial.job(one)).toMatchObject({ state: "completed", attempt: 1, crashCount: 0 });
+  }
+});
+
+test("fault 7: an event loop blocked for two leases loses its jobs to others, once each", async () => {
+  const blocked = await trial.start();
+  const listening = await trial.enqueue({ kind: "long", ms: 600_000, once: true });
+  await blocked.writes("start", (line) => line.job === listening);
+  const blocking = await trial.enqueue({ kind: "block", ms: 3 * shortLease.leaseMs, once: true });
+  await blocked.writes("start", (line) => line.job === blocking);
+  const other = await trial.start();
+  for (const id of [listening, blocking]) {
+    const job = await trial.end(id);
+    expect(job).toMatchObject({ state: "completed", attempt: 2, crashCount: 1 });
+    expect(job.result).toMatchObject({ by: other.name });
+  }
+  for (const id of [listening, blocking]) {
+    await blocked.writes("job.settle_refused", (line) => line.job === id);
+    expect(await trial.historyRows(id)).toBe(1);
+  }
+  expect(trial.about(listening, "abort")).toMatchObject([{ reason: "lease_lost" }]);
+  expect(blocked.of("lease.lost")).toHaveLength(1);
+});
+
+test("fault 36: a handler that runs many leases long is never delivered again", async () => {
+  const first = await trial.start();
+  const id = await trial.enqueue({ kind: "long", ms: 6 * shortLease.leaseMs });
+  await first.writes("start");
+  await trial.start();
+  const job = await trial.end(id);
+  expect(job).toMatchObject({ state: "completed", attempt: 1, crashCount: 0 });
+  expect(job.result).toMatchObject({ by: first.name });
+  expect(trial.about(id, "start")).toHaveLength(1);
+  expect(trial.ledger().filter((line) => line.what === "job.lapsed")).toEqual([]);
+});
+
+const limited = defineJob({ type: "chaos", maxRuntimeMs: 1_000, maxAttempts: 1 });
+
+test("fault 37: a handler that hangs while its lease is renewed ends by its maxRuntimeMs", async () => {
+  const process = await trial.start();
+  const { id } = await trial.millrace.enqueue(limited, { kind: "deaf", ms: 600_000 });
+  const job = await trial.end(id);
+  expect(job).toMatchObject({ state: "dead", attempt: 1, crashCount: 0 });
+  expect(job.error?.message).toContain("longer than 1000 ms");
+  await process.writes("abort", (line) => line.job === id && line.reason === "max_runtime");
+  expect(process.of("lease.lost")).toEqual([]);
+});
+
+test("fault 37: the reclaimer ends such a run when its own process does not", async () => {
+  const connect = { leaseMs: 10_000 };
+  // For a lease after the server's start nobody reclaims anything.
+  const upFor = "select now() - pg_postmaster_start_time() > interval '10 s' as long";
+  await until("the server is up for a lease", async () => {
+    const { rows } = await trial.db.query<{ long: boolean }>(upFor);
+    return rows[0]?.long;
+  });
+  const stopped = await trial.start({ connect });
+  const { id } = await trial.millrace.enqueue(limited, { kind: "deaf", ms: 600_000 });
+  await stopped.writes("start");
+  stopped.signal("SIGSTOP");
+  await trial.start({ connect });
+  const job = await trial.end(id);
+  expect(job).toMatchObject({ state: "dead", attempt: 1, crashCount: 0 });
+  stopped.signal("SIGCONT");
+  await stopped.writes("job.settle_refused", (line) => line.job === id);
+  expect(await trial.job(id)).toEqual(job);
+});

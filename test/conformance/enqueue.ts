@@ -1,0 +1,133 @@
+import { randomUUID } from "node:crypto";
+import { expect, it } from "vitest";
+import { ids, type Topic } from "./stage.ts";
+
+export const enqueue: Topic = (stage) => {
+  it("stores a job with all it was given, and defaults to its own id for what was not", async () => {
+    const queueId = await stage().queue();
+    const plain = stage().job(queueId);
+    const full = stage().job(queueId, {
+      weight: -3,
+      maxAttempts: 7,
+      payload: '{"text":"a\\"b\\\\c, {NULL} \\u0000 😀"}',
+      correlationId: 'c"\\,{}',
+      reference: "NULL",
+      maxRuntimeMs: 1_000,
+      expiresInMs: 60_000,
+      meta: { category: "sync", source: "it's" },
+    });
+    await stage().put(plain, full);
+    expect(await stage().find(plain.id)).toMatchObject({
+      state: "ready",
+      attempt: 0,
+      correlationId: plain.id,
+      idempotencyKey: plain.id,
+      reference: null,
+      expiresAt: null,
+      meta: {},
+      timeline: [],
+      payload: { n: 1 },
+    });
+    const stored = await stage().find(full.id);
+    expect(stored).toMatchObject({
+      weight: -3,
+      maxAttempts: 7,
+      payload: { text: 'a"b\\c, {NULL} \u0000 😀' },
+      correlationId: 'c"\\,{}',
+      reference: "NULL",
+      meta: { category: "sync", source: "it's" },
+    });
+    expect(stored.expiresAt).not.toBeNull();
+  });
+
+  it("keeps a job with a delay apart until it is due", async () => {
+    const queueId = await stage().queue();
+    const job = stage().job(queueId, { delayMs: 3_600_000 });
+    await stage().put(job);
+    const stored = await stage().find(job.id);
+    expect(stored.state).toBe("scheduled");
+    expect(Number(stored.dueAt) - Number(stored.createdAt)).toBe(3_600_000);
+    expect(await stage().claim(queueId)).toEqual([]);
+  });
+
+  it("answers each job of a large flush, in order", async () => {
+    const queueId = await stage().queue();
+    const jobs = stage().jobs(queueId, 1_000);
+    expect(await stage().put(...jobs)).toEqual(ids(jobs));
+    expect(ids(await stage().claim(queueId, { limit: 1_000 }))).toEqual(ids(jobs));
+  });
+
+  it("keeps the order of a named flush too", async () => {
+    const queueId = await stage().queue();
+    const jobs = [3, 1, 2].map((n) => stage().job(queueId, { key: `k-${randomUUID()}-${n}` }));
+    const { answers } = await stage().named.flush(jobs, { notice: null });
+    expect(answers).toEqual(jobs.map(({ id }) => ({ id, existing: false })));
+    expect(ids(await stage().claim(queueId))).toEqual(ids(jobs));
+  });
+
+  it("claims the first jobs of a flush at once for a worker that waits for them", async () => {
+    const queueId = await stage().queue();
+    const jobs = stage().jobs(queueId, 3);
+    const claim = {
+      claimId: randomUUID(),
+      leaseId: await stage().openLease(),
+      count: 2,
+      hints: [{ queueId, weight: 5, afterSeq: 0 }],
+      queueIds: [queueId],
+    };
+    const flushed = await stage().ready.flush(jobs, { notice: null, claim });
+    expect(flushed.claimedAt).toBeInstanceOf(Date);
+    const replayed = await stage().worker.replay(claim.claimId);
+    expect(ids(replayed.jobs)).toEqual(ids(jobs.slice(0, 2)));
+    expect(replayed.jobs.map(({ attempt, token }) => [attempt, token.claimNo])).toEqual([
+      [1, 1],
+      [1, 1],
+    ]);
+    expect(flushed.lastSeq).toBe(replayed.jobs.at(-1)?.seq);
+    expect(await stage().complete(replayed.jobs)).toBe(2);
+    expect(ids(await stage().claim(queueId))).toEqual([jobs[2]?.id]);
+  });
+
+  it("claims nothing at once when an older job is ready, or the queue is paused", async () => {
+    const queueId = await stage().queue();
+    const older = stage().job(queueId);
+    await stage().put(older);
+    const claim = async () => ({
+      claimId: randomUUID(),
+      leaseId: await stage().openLease(),
+      count: 1,
+      hints: [{ queueId, weight: 5, afterSeq: 0 }],
+      queueIds: [queueId],
+    });
+    const flush = async () =>
+      stage().ready.flush([stage().job(queueId)], { notice: null, claim: await claim() });
+    expect((await flush()).claimedAt).toBeNull();
+    await stage().claim(queueId);
+    const queue = (await stage().store.queues()).find(({ id }) => id === queueId);
+    await stage().store.pauseQueue("", queue?.name ?? "", true);
+    expect((await flush()).claimedAt).toBeNull();
+  });
+
+  it("stores an all-or-nothing flush wholly or not at all", async () => {
+    const queueId = await stage().queue();
+    const key = randomUUID();
+    await stage().named.flush([stage().job(queueId, { key, requestHash: "aa" })], { notice: null });
+    const jobs = [
+      stage().job(queueId),
+      stage().job(queueId, { key, requestHash: "bb" }),
+      stage().job(queueId, { delayMs: 1_000 }),
+    ];
+    const flushed = stage().named.flush(jobs, { notice: null, atomic: true });
+    await expect(flushed).rejects.toMatchObject({ code: "IDEMPOTENCY_CONFLICT" });
+    expect(await stage().store.find(ids(jobs))).toEqual([]);
+    // The session goes on with the flush number it had.
+    const next = stage().job(queueId);
+    await stage().named.flush([next], { notice: null });
+    expect(await stage().stateOf(next.id)).toBe("ready");
+  });
+
+  it("does not find what was never stored", async () => {
+    expect(await stage().store.find([randomUUID()])).toEqual([]);
+    expect(await stage().store.findByKey("acme", randomUUID())).toBeNull();
+  });
+};

@@ -1,0 +1,146 @@
+// Numbered flushes: an ambiguous commit is resolved exactly. PostgreSQL's own way, below the contract.
+
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { Events } from "../../src/runtime/events.ts";
+import type { Connection } from "../../src/store/postgres/connection.ts";
+import { Database } from "../../src/store/postgres/database.ts";
+import { enqueueJobs } from "../../src/store/postgres/enqueue.ts";
+import { flushJobs, registerProducer, wasFlushed } from "../../src/store/postgres/flush.ts";
+import type { NewJob } from "../../src/store/store.ts";
+import { until } from "../support/until.ts";
+import { ids, type Topic } from "./stage.ts";
+
+export const flushFence: Topic = (stage) => {
+  let database: Database;
+  let connection: Connection;
+  let other: Connection;
+
+  beforeAll(async () => {
+    const [row] = await stage().sql<{ url: string }>(
+      "select format('postgres://postgres@127.0.0.1:%s/%s', inet_server_port(), current_database()) as url",
+    );
+    database = new Database({
+      url: row?.url ?? "",
+      schema: "millrace",
+      poolSize: 1,
+      queryTimeoutMs: 30_000,
+      events: new Events(),
+      clock: systemClock,
+      random: Math.random,
+    });
+    connection = database.reserve("fence");
+    other = database.reserve("fence too");
+  });
+  afterAll(async () => {
+    await connection.close();
+    await other.close();
+    await database.close();
+  });
+
+  const newProducer = async () => {
+    const producer = randomUUID();
+    await registerProducer(connection, producer);
+    return producer;
+  };
+  const flush = (producer: string, flushNo: number, jobs: NewJob[], by = connection) =>
+    flushJobs(by, { producer, flushNo, channel: "c", notice: null, jobs });
+  const stored = async (jobs: NewJob[]) => (await stage().store.find(ids(jobs))).length;
+
+  it("lets each number in once, and in order", async () => {
+    const [queueId, producer] = [await stage().queue(), await newProducer()];
+    const [first, repeated, second, skipping] = [1, 1, 1, 1].map(() => stage().jobs(queueId, 2));
+    if (!first || !repeated || !second || !skipping) return;
+    expect(await flush(producer, 1, first)).toBe(true);
+    expect(await flush(producer, 1, repeated)).toBe(false);
+    expect(await flush(producer, 3, skipping)).toBe(false);
+    expect(await flush(producer, 2, second)).toBe(true);
+    expect(await flush(randomUUID(), 1, skipping)).toBe(false);
+    expect([await stored(repeated), await stored(skipping)]).toEqual([0, 0]);
+    expect(ids(await stage().claim(queueId))).toEqual(ids([...first, ...second]));
+    expect((await stage().store.counts([queueId])).get(queueId)?.enqueued).toBe(4);
+  });
+
+  it("says exactly whether a flush was committed", async () => {
+    const [queueId, producer] = [await stage().queue(), await newProducer()];
+    await flush(producer, 1, stage().jobs(queueId, 1));
+    expect(await wasFlushed(connection, producer, 1)).toBe(true);
+    expect(await wasFlushed(connection, producer, 2)).toBe(false);
+    expect(await wasFlushed(connection, randomUUID(), 1)).toBe(false);
+  });
+
+  it("refuses the late arrival of a flush that was said not to be committed", async () => {
+    const [queueId, producer] = [await stage().queue(), await newProducer()];
+    const late = stage().jobs(queueId, 3);
+    expect(await wasFlushed(connection, producer, 1)).toBe(false);
+    expect(await flush(producer, 1, late)).toBe(false);
+    expect(await stored(late)).toBe(0);
+    expect(await flush(producer, 2, late)).toBe(true);
+  });
+
+  it("waits for a flush that is under way, and then knows how it ended", async () => {
+    for (const end of ["commit", "rollback"]) {
+      const [queueId, producer] = [await stage().queue(), await newProducer()];
+      const jobs = stage().jobs(queueId, 1);
+      const session = await stage().session();
+      await session.query("begin");
+      await session.query("update millrace.producer set flush_no = 1 where id = $1", [producer]);
+      const asked = wasFlushed(other, producer, 1);
+      await until("the question waits", async () => {
+        const waiting = await stage().sql(
+          "select from pg_stat_activity where application_name = 'millrace fence too' and wait_event_type = 'Lock'",
+        );
+        return waiting.length === 1;
+      });
+      await session.query(end);
+      await session.close();
+      expect(await asked).toBe(end === "commit");
+      expect(await flush(producer, 1, jobs)).toBe(false);
+      expect(await flush(producer, 2, jobs)).toBe(true);
+    }
+  });
+
+  it("holds for named jobs as well", async () => {
+    const [queueId, producer] = [await stage().queue(), await newProducer()];
+    const named = (jobs: NewJob[], flushNo: number) =>
+      enqueueJobs((source, values) => connection.query(source, values), {
+        ...{ producer, flushNo, channel: "c", notice: null, jobs },
+      });
+    const keyed = () => stage().job(queueId, { key: randomUUID(), requestHash: "aa" });
+    const [first, second] = [keyed(), keyed()];
+    expect(await named([first], 1)).toEqual([{ id: first.id, existing: false }]);
+    expect(await named([second], 1)).toBeNull();
+    expect(await stage().store.findByKey("acme", second.key ?? "")).toBeNull();
+    expect(await stored([second])).toBe(0);
+  });
+
+  it("stores every job once although the producer's connection is cut mid-flush", async () => {
+    const queueId = await stage().queue();
+    for (const kind of ["ready", "named"] as const) {
+      const session = stage().store.producer(kind);
+      await session.flush([stage().job(queueId, { weight: 0 })], { notice: null });
+      const blocker = await stage().session();
+      await blocker.query("begin");
+      await blocker.query("lock table millrace.queue_count in share mode");
+      const jobs = stage().jobs(queueId, 5);
+      const flushed = session.flush(jobs, { notice: null });
+      await until("the flush was cut", async () => {
+        const cut = await stage().sql(
+          `select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = $1 and datname = current_database() and wait_event_type = 'Lock'`,
+          [`millrace producer ${kind}`],
+        );
+        return cut.length === 1;
+      });
+      await blocker.query("rollback");
+      await blocker.close();
+      const { answers } = await flushed;
+      expect(answers).toEqual(jobs.map(({ id }) => ({ id, existing: false })));
+      await session.close();
+    }
+    const claimed = ids(await stage().claim(queueId));
+    expect(claimed).toHaveLength(12);
+    expect(new Set(claimed).size).toBe(12);
+  });
+};

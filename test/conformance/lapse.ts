@@ -1,0 +1,165 @@
+import { expect, it } from "vitest";
+import type { LapsedJob } from "../../src/store/store.ts";
+import { dead, ids, released, retried, type Topic } from "./stage.ts";
+
+export const lapse: Topic = (stage) => {
+  const lapsedOf = async (leaseId: string): Promise<readonly LapsedJob[]> =>
+    (await stage().upkeep.findLapsed()).find((one) => one.leaseId === leaseId)?.jobs ?? [];
+  const hold = async (count = 1, options = {}) => {
+    const [queueId, leaseId] = [await stage().queue(), await stage().openLease()];
+    await stage().put(...stage().jobs(queueId, count, options));
+    const jobs = await stage().claim(queueId, { leaseId });
+    const [job] = jobs;
+    if (job === undefined) throw new Error("nothing was claimed");
+    return { queueId, leaseId, jobs, job };
+  };
+
+  it("finds the jobs of leases that are over, and of no others", async () => {
+    const [living, over] = [await hold(), await hold(3)];
+    await stage().endLease(over.leaseId);
+    expect(await lapsedOf(living.leaseId)).toEqual([]);
+    const found = await lapsedOf(over.leaseId);
+    expect(ids(found).sort()).toEqual(ids(over.jobs).sort());
+    expect(found.find(({ id }) => id === over.job.id)).toMatchObject({
+      ...{ token: over.job.token, type: "work", attempt: 1, maxAttempts: 5, crashCount: 0 },
+      ...{ timeline: [], worker: "worker", overtime: false, startedAt: over.job.startedAt },
+    });
+  });
+
+  it("settles under a lease that is over, once", async () => {
+    const { leaseId, job, queueId } = await hold();
+    await stage().endLease(leaseId);
+    expect(await stage().settleLapsed(job, leaseId, retried(), true)).toBe("retried");
+    expect(await stage().settleLapsed(job, leaseId, retried(), true)).toBeUndefined();
+    expect(await stage().find(job.id)).toMatchObject({ state: "scheduled", crashCount: 1 });
+    expect(await stage().complete([job])).toBe(0);
+    await stage().promoteAll();
+    const [again] = await stage().claim(queueId);
+    expect(again).toMatchObject({ id: job.id, attempt: 2, crashCount: 1, token: { claimNo: 2 } });
+  });
+
+  it("does not settle under a lease that is alive, nor after a renewal in between", async () => {
+    const { leaseId, job } = await hold();
+    expect(await stage().settleLapsed(job, leaseId, retried(), true)).toBeUndefined();
+    await stage().endLease(leaseId);
+    expect(await lapsedOf(leaseId)).toHaveLength(1);
+    await stage().lease.renew(leaseId, 60_000, [job.token.claimId]);
+    expect(await stage().settleLapsed(job, leaseId, retried(), true)).toBeUndefined();
+    expect(await stage().find(job.id)).toMatchObject({ state: "running", crashCount: 0 });
+    expect(await stage().complete([job])).toBe(1);
+  });
+
+  it("lets a renewal that is under way win", async () => {
+    const { leaseId, job } = await hold();
+    await stage().endLease(leaseId);
+    const holder = await stage().session();
+    await holder.query("begin");
+    await holder.query(
+      "update millrace.lease set renewed_at = now(), expires_at = now() + interval '1 min' where id = $1",
+      [leaseId],
+    );
+    const settled = stage().settleLapsed(job, leaseId, retried(), true);
+    await holder.query("commit");
+    expect(await settled).toBeUndefined();
+    expect(await stage().stateOf(job.id)).toBe("running");
+    await holder.close();
+  });
+
+  it("refuses the renewal that comes after it", async () => {
+    const { leaseId, job } = await hold();
+    await stage().endLease(leaseId);
+    await stage().settleLapsed(job, leaseId, retried(), true);
+    const renewal = await stage().lease.renew(leaseId, 60_000, [job.token.claimId]);
+    expect(renewal.renewed).toBe(false);
+  });
+
+  it("is fenced by the token too", async () => {
+    const { leaseId, job } = await hold();
+    await stage().endLease(leaseId);
+    const stale = { ...job, token: { ...job.token, claimNo: 7 } };
+    expect(await stage().settleLapsed(stale, leaseId, dead)).toBeUndefined();
+    expect(await stage().stateOf(job.id)).toBe("running");
+  });
+
+  it("spares a neighbour: the attempt is given back and nothing is charged", async () => {
+    const { leaseId, job } = await hold();
+    await stage().endLease(leaseId);
+    expect(await stage().settleLapsed(job, leaseId, released)).toBe("released");
+    expect(await stage().find(job.id)).toMatchObject({ state: "ready", attempt: 0, crashCount: 0 });
+  });
+
+  it("cancels what was to be cancelled", async () => {
+    const { leaseId, job } = await hold();
+    await stage().store.cancel(job.id, null);
+    await stage().endLease(leaseId);
+    expect(await stage().settleLapsed(job, leaseId, retried(), true)).toBe("cancelled");
+    expect(await stage().find(job.id)).toMatchObject({ state: "cancelled", crashCount: 1 });
+  });
+
+  it("makes a dead letter of a job that crashed too often", async () => {
+    const { leaseId, job } = await hold();
+    await stage().endLease(leaseId);
+    expect(await stage().settleLapsed(job, leaseId, dead, true)).toBe("dead");
+    expect(await stage().find(job.id)).toMatchObject({ state: "dead", crashCount: 1 });
+  });
+
+  it("goes on with the rest of a lease when only some of its jobs were settled", async () => {
+    const { leaseId, jobs } = await hold(4);
+    await stage().endLease(leaseId);
+    for (const [i, job] of jobs.entries()) {
+      expect(await lapsedOf(leaseId)).toHaveLength(4 - i);
+      expect(await stage().settleLapsed(job, leaseId, retried(), true)).toBe("retried");
+    }
+    const left = await stage().sql(
+      "select from millrace.claim where lease_id = $1 union all select from millrace.lease where id = $1",
+      [leaseId],
+    );
+    expect(left).toEqual([]);
+  });
+
+  it("takes a run that is longer than its maxRuntimeMs from a living lease", async () => {
+    const { leaseId, jobs } = await hold(2, { maxRuntimeMs: 60_000 });
+    const [long, short] = jobs;
+    if (long === undefined || short === undefined) throw new Error("nothing was claimed");
+    expect(await lapsedOf(leaseId)).toEqual([]);
+    await stage().sql(
+      "update millrace.job set started_at = started_at - interval '2 min' where id = $1",
+      [long.id],
+    );
+    await stage().sql(
+      "update millrace.claim set deadline = deadline - interval '2 min' where lease_id = $1",
+      [leaseId],
+    );
+    const found = await lapsedOf(leaseId);
+    expect(found).toMatchObject([{ id: long.id, overtime: true }]);
+    expect(await stage().settleLapsed(short, leaseId, retried())).toBeUndefined();
+    expect(await stage().settleLapsed(long, leaseId, retried())).toBe("retried");
+    expect(await stage().complete([long])).toBe(0);
+    expect(await stage().complete([short])).toBe(1);
+    expect((await stage().lease.renew(leaseId, 60_000, [])).renewed).toBe(true);
+  });
+
+  it("counts living and lapsed leases", async () => {
+    const before = await stage().upkeep.census();
+    const leaseId = await stage().openLease();
+    await stage().openLease();
+    await stage().endLease(leaseId);
+    const after = await stage().upkeep.census();
+    expect([after.live - before.live, after.lapsed - before.lapsed]).toEqual([1, 1]);
+    expect(after.serverUpMs).toBeGreaterThan(0);
+  });
+
+  it("forgets leases and claims that hold nothing any more, and only those", async () => {
+    const [empty, full] = [await hold(), await hold()];
+    await stage().complete([empty.job]);
+    await stage().endLease(empty.leaseId);
+    await stage().endLease(full.leaseId);
+    await stage().upkeep.forgetEnded();
+    const leases = await stage().sql<{ id: string }>(
+      "select id from millrace.lease where id = any($1)",
+      [[empty.leaseId, full.leaseId]],
+    );
+    expect(leases).toEqual([{ id: full.leaseId }]);
+    expect(ids(await lapsedOf(full.leaseId))).toEqual([full.job.id]);
+  });
+};

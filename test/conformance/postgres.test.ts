@@ -1,0 +1,20 @@
+// The store's contract on every PostgreSQL of this machine: embedded 18, embedded 14, and others found.
+
+import { afterAll, beforeAll, describe } from "vitest";
+import { findServerBinaries, startServer, type TestServer } from "../support/postgres.ts";
+import { openTestStore } from "../support/store.ts";
+import { flushFence } from "./flush-fence.ts";
+import { registerTopic, storeConformance } from "./store.conformance.ts";
+
+for (const { version, binDir } of await findServerBinaries()) {
+  describe(`PostgreSQL ${version}`, () => {
+    let server: TestServer | undefined;
+    beforeAll(async () => {
+      server = await startServer({ binDir });
+    });
+    afterAll(() => server?.drop());
+    const open = () => openTestStore(server?.url);
+    storeConformance("the store", open);
+    describe("the fence of a flush", () => registerTopic(flushFence, open));
+  });
+}

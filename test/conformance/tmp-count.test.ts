@@ -1,0 +1,75 @@
+// The transition table is the only place that knows the rules: random commands go through the pure core
+// and through PostgreSQL, and after each of them both must say the same of every job.
+
+import fc from "fast-check";
+import { afterAll, beforeAll, it } from "vitest";
+import { openTestStore } from "../support/store.ts";
+import { Rehearsal } from "./rehearsal.ts";
+import type { Step } from "./rehearsal-step.ts";
+import { Stage } from "./stage.ts";
+
+const slots = 3;
+const slot = fc.nat({ max: slots - 1 });
+/** Whose token: mostly the current one, and in all other cases one that must be refused. */
+const whose = fc.oneof(
+  { weight: 12, arbitrary: fc.constant("current" as const) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom("older", "other claim", "next number", "other job", "never"),
+  },
+);
+const later = fc.boolean();
+
+const step = fc.oneof(
+  { weight: 10, arbitrary: fc.record({ do: fc.constant("claim"), slot }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("claimAll") }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("promote") }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("makeDue", "enqueue"), slot, later }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constantFrom("complete", "fail", "cancelAck", "release", "renew", "lose"),
+      slot,
+      whose,
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constantFrom("retry", "snooze"), slot, whose, later }),
+  },
+  {
+    weight: 7,
+    arbitrary: fc.record({
+      do: fc.constant("lapse"),
+      slot,
+      whose,
+      charge: fc.constantFrom("charged", "charged", "spared"),
+      alive: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constantFrom("cancel", "cancel", "cancel", "reprocess", "discard", "delete"),
+      slot,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("makeExpired", "expire"), slot }) },
+);
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = new Stage(await openTestStore());
+});
+afterAll(() => stage.close());
+
+it("agrees with the pure core about every command, whatever came before", async () => {
+  const steps = fc.array(step, { minLength: 10, maxLength: 60, size: "max" });
+  const property = fc.asyncProperty(steps, async (list) => {
+    const rehearsal = await Rehearsal.begin(stage, slots);
+    for (const one of list) { globalThis.nn = (globalThis.nn ?? 0) + 1; const t = performance.now(); await rehearsal.perform(one as Step); const m = (globalThis.mm ??= {}); const e = (m[one.do] ??= [0,0]); e[0]++; e[1] += performance.now()-t; }
+    await rehearsal.checkEnded();
+  });
+  await fc.assert(property, { numRuns: 40 });
+}, 180_000);
+afterAll(() => console.log(globalThis.nn, JSON.stringify(globalThis.mm)))

@@ -1,0 +1,112 @@
+import { randomUUID } from "node:crypto";
+import { expect, it } from "vitest";
+import { retried, type Topic } from "./stage.ts";
+
+export const upkeep: Topic = (stage) => {
+  const partitions = () =>
+    stage().sql<{ name: string }>(
+      `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = 'millrace' and c.relispartition and c.relkind = 'r' order by 1`,
+    );
+
+  it("attaches history for yesterday, today and the fourteen days after, once", async () => {
+    expect(await stage().store.attachHistory()).toBe(0);
+    const attached = (await partitions()).filter(({ name }) => name.startsWith("history_30_"));
+    const day = (offset: number) =>
+      new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10).replaceAll("-", "");
+    expect(attached.map(({ name }) => name)).toEqual(
+      expect.arrayContaining([-1, 0, 1, 13, 14].map((offset) => `history_30_${day(offset)}`)),
+    );
+    expect(attached.length).toBeGreaterThanOrEqual(16);
+  });
+
+  it("attaches history from many processes at once", async () => {
+    for (const days of [41, 42, 43])
+      await stage().sql("insert into millrace.queue (name, retention_days) values ($1, $2)", [
+        randomUUID(),
+        days,
+      ]);
+    const attached = await Promise.all(
+      Array.from({ length: 4 }, () => stage().store.attachHistory()),
+    );
+    expect(attached.reduce((a, b) => a + b)).toBe(3 * 16);
+    const names = (await partitions()).map(({ name }) => name);
+    expect(names.filter((name) => /^history_4[123]_/.test(name))).toHaveLength(3 * 16);
+  });
+
+  it("does not hold up writers of history while it attaches", async () => {
+    const queueId = await stage().queue();
+    const writer = await stage().session();
+    await writer.query("begin");
+    await writer.query("lock table millrace.history in row exclusive mode");
+    await stage().sql("insert into millrace.queue (name, retention_days) values ($1, 44)", [
+      randomUUID(),
+    ]);
+    expect(await stage().store.attachHistory()).toBe(16);
+    await writer.query("rollback");
+    await writer.close();
+    const job = await stage().running(queueId);
+    expect(await stage().complete([job])).toBe(1);
+  });
+
+  it("folds old counts without changing a sum", async () => {
+    const queueId = await stage().queue();
+    const countsNow = async () => (await stage().store.counts([queueId])).get(queueId);
+    const work = async () => {
+      await stage().put(...stage().jobs(queueId, 4));
+      const [one, two, three] = await stage().claim(queueId, { limit: 3 });
+      if (one === undefined || two === undefined || three === undefined) throw new Error("none");
+      await stage().complete([one, two]);
+      await stage().settle(three, retried(3_600_000));
+    };
+    const age = () =>
+      stage().sql(
+        "update millrace.queue_count set minute = minute - interval '1 hour' where minute > 'epoch' and queue_id = $1",
+        [queueId],
+      );
+    for (let round = 0; round < 3; round++) {
+      await work();
+      await age();
+      await work();
+      const before = await countsNow();
+      expect(await stage().upkeep.tidy()).toBe(true);
+      expect(await countsNow()).toEqual(before);
+    }
+    const rows = await stage().sql<{ folded: boolean }>(
+      "select minute = 'epoch' as folded from millrace.queue_count where queue_id = $1",
+      [queueId],
+    );
+    expect(rows.filter(({ folded }) => folded)).toHaveLength(1);
+  });
+
+  it("forgets expired keys and producers that have gone", async () => {
+    const queueId = await stage().queue();
+    const [old, young] = [randomUUID(), randomUUID()];
+    const jobs = [old, young].map((key) => stage().job(queueId, { key, requestHash: "aa" }));
+    await stage().named.flush(jobs, { notice: null });
+    await stage().sql(
+      "update millrace.unique_name set expires_at = now() - interval '1 s' where key = $1",
+      [old],
+    );
+    await stage().sql("update millrace.producer set seen_at = now() - interval '2 days'");
+    await stage().upkeep.tidy();
+    expect(await stage().store.findByKey("acme", old)).toBeNull();
+    expect(await stage().store.findByKey("acme", young)).toBe(jobs[1]?.id);
+    // A producer that only slept goes on under a new name.
+    const next = stage().job(queueId);
+    expect(await stage().put(next)).toEqual([next.id]);
+    expect(await stage().stateOf(next.id)).toBe("ready");
+  });
+
+  it("vacuums, one process at a time", async () => {
+    expect(await stage().upkeep.vacuum()).toBe(true);
+    const other = await stage().session();
+    await other.query("select pg_advisory_lock(hashtextextended('millrace.vacuum.millrace', 0))");
+    expect(await stage().upkeep.vacuum()).toBe(false);
+    await other.close();
+    const [row] = await stage().sql<{ vacuums: number }>(
+      "select vacuum_count::int as vacuums from pg_stat_user_tables where relname = 'job'",
+    );
+    expect(row?.vacuums).toBeGreaterThanOrEqual(0);
+  });
+};

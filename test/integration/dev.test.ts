@@ -1,0 +1,223 @@
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import pg from "pg";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CommandLine, runCommand } from "../support/command-line.ts";
+import { ask, Workplace } from "../support/embedded.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { until } from "../support/until.ts";
+
+interface Tick {
+  readonly jobs_per_second: number;
+  readonly waiting: number;
+  readonly running: number;
+  readonly completed: number;
+  readonly retried: number;
+  readonly dead: number;
+}
+
+const ticksOf = (out: string): Tick[] =>
+  out
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+
+let place: Workplace;
+let processes: CommandLine[];
+
+beforeEach(async () => {
+  place = await Workplace.create();
+  processes = [];
+});
+
+afterEach(async () => {
+  for (const { child } of processes) if (child.exitCode === null) child.kill("SIGKILL");
+  await Promise.all(processes.map((one) => one.ended()));
+  await place.cleanUp();
+});
+
+function dev(...args: string[]): CommandLine {
+  const started = new CommandLine(["dev", "--data-dir", place.dataDir, ...args]);
+  processes.push(started);
+  return started;
+}
+
+const tickWith = (running: CommandLine, fits: (tick: Tick) => boolean) =>
+  until("a tick that fits", () => {
+    if (running.child.exitCode !== null) throw new Error(`it ended:\n${running.err}`);
+    return ticksOf(running.out).find(fits);
+  });
+
+describe("millrace dev", () => {
+  test("makes progress, stops cleanly on Ctrl-C and goes on where it was", async () => {
+    const first = dev("--json", "--jobs-per-second", "100");
+    const seen = await tickWith(first, ({ completed, retried }) => completed > 20 && retried > 0);
+    await tickWith(first, ({ completed }) => completed > seen.completed);
+    const ended = await first.stop("SIGINT");
+    expect(ended.code).toBe(0);
+    expect(ended.err).toContain("Creating an embedded PostgreSQL");
+    expect(ended.err).toContain(`The data stays in ${place.dataDir}`);
+    expect(await place.isStopped()).toBe(true);
+    const last = ticksOf(ended.out).at(-1);
+    expect(last?.running).toBe(0);
+
+    const second = dev("--json", "--no-demo", "--for", "0");
+    const again = await second.ended();
+    expect(again.code).toBe(0);
+    expect(again.err).not.toContain("Creating an embedded PostgreSQL");
+    expect(ticksOf(again.out)[0]).toMatchObject({
+      completed: last?.completed,
+      dead: last?.dead,
+      waiting: last?.waiting,
+    });
+
+    const fresh = await dev("--json", "--no-demo", "--fresh", "--for", "0").ended();
+    expect(fresh.err).toContain(`Deleted the data in ${place.dataDir}`);
+    expect(ticksOf(fresh.out)[0]).toMatchObject({ completed: 0, waiting: 0, dead: 0 });
+  });
+
+  test("a second one on the same folder joins the first and outlives it", async () => {
+    const first = dev("--json");
+    await tickWith(first, ({ completed }) => completed > 0);
+    const second = dev("--json");
+    await second.said("joined");
+    const refused = await dev("--fresh").ended();
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.err).toMatch(/in use; stop the other processes first/);
+    expect((await first.stop("SIGTERM")).code).toBe(0);
+    const { completed } = ticksOf(second.out).at(-1) ?? { completed: 0 };
+    await tickWith(second, (tick) => tick.completed > completed + 5);
+    expect((await second.stop()).code).toBe(0);
+    expect(await place.isStopped()).toBe(true);
+  });
+
+  test("writes plain lines when nobody watches, says where things are, shows no password", async () => {
+    const running = dev();
+    await running.said("jobs/s");
+    await running.said("completed");
+    const { code, out, err } = await running.stop();
+    expect(code).toBe(0);
+    expect(err).toBe("");
+    expect(out).toMatch(/database {2}postgres:\/\/millrace@127\.0\.0\.1:\d+\/millrace\n/);
+    expect(out).toContain(`data      ${place.dataDir}`);
+    expect(out).toContain("stop      Ctrl-C");
+    expect(out).not.toContain(await readFile(join(place.dataDir, "password"), "utf8"));
+    expect(out).not.toContain("\u001b");
+  });
+
+  test("stops by itself after --for, and says that DATABASE_URL is not used", async () => {
+    const running = new CommandLine(["dev", "--data-dir", place.dataDir, "--for", "1"], {
+      DATABASE_URL: "postgres://nobody@127.0.0.1:1/none",
+    });
+    processes.push(running);
+    const { code, out } = await running.ended();
+    expect(code).toBe(0);
+    expect(out).toContain("DATABASE_URL is set, but dev keeps to its own database");
+    expect(out).toContain("Stopped.");
+  });
+
+  test("a second Ctrl-C ends it at once, with 130", async () => {
+    const running = dev();
+    await running.said("running");
+    const shown = running.out.match(/postgres:\/\/\S+/)?.[0] ?? "";
+    const password = await readFile(join(place.dataDir, "password"), "utf8");
+    const client = new pg.Client({ connectionString: shown.replace("@", `:${password}@`) });
+    client.on("error", () => undefined);
+    await client.connect();
+    // The worker cannot end its lease, so the first Ctrl-C takes its time.
+    await client.query("begin");
+    await client.query("lock table millrace.lease in access exclusive mode");
+    running.child.kill("SIGINT");
+    await running.said("Stopping");
+    expect((await running.stop("SIGINT")).code).toBe(130);
+    await client.end().catch(() => undefined);
+    await until("the server has stopped as well", () => place.isStopped());
+  });
+
+  test("a folder that cannot be used is explained without a stack", async () => {
+    const args = ["dev", "--data-dir", "/proc/none"];
+    const { code, err } = await runCommand(args);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^error: .*\/proc\/none/);
+    expect(err).toContain("code:  EMBEDDED_UNAVAILABLE");
+    expect(err).toContain("next:  ");
+    expect(err).not.toMatch(/^\s+at /m);
+    expect((await runCommand(args, { LOG_LEVEL: "debug" })).err).toMatch(/^\s+at /m);
+  });
+});
+
+describe("millrace migrate", () => {
+  test("applies what is missing, once, and prints it beforehand on request", async () => {
+    const database = await createDatabase();
+    const env = { DATABASE_URL: database.url };
+    const planned = await runCommand(["migrate", "--dry-run"], env);
+    expect(planned.code).toBe(0);
+    const applied = await runCommand(["migrate"], env);
+    expect(applied.out).toMatch(/^applied 0001_core\n/);
+    expect(applied.out).toContain('Done: schema "millrace"');
+    const again = await runCommand(["migrate"], env);
+    expect(again.out).toMatch(/^Nothing to do/);
+    expect((await runCommand(["migrate", "--dry-run"], env)).out).toMatch(/^-- Nothing to do/);
+    await database.drop();
+  });
+
+  test("the printed SQL does the same when it is run by hand", async () => {
+    const database = await createDatabase();
+    const env = { DATABASE_URL: database.url };
+    const { out } = await runCommand(["migrate", "--dry-run", "--schema", "jobs"], env);
+    await ask(database.url, out);
+    expect((await runCommand(["migrate", "--schema", "jobs"], env)).out).toMatch(/^Nothing to do/);
+    await database.drop();
+  });
+
+  test("uses the embedded database when there is no other, and a dry run creates none", async () => {
+    const args = ["migrate", "--data-dir", place.dataDir];
+    expect((await runCommand([...args, "--dry-run"])).out).toContain("create table");
+    expect(existsSync(join(place.dataDir, "cluster"))).toBe(false);
+    expect((await runCommand(args)).out).toContain("applied 0001_core");
+    expect(await place.isStopped()).toBe(true);
+  });
+
+  test("a database that cannot be reached is explained, without its password", async () => {
+    const env = { DATABASE_URL: "postgres://me:hush@127.0.0.1:1/none" };
+    const { code, out, err } = await runCommand(["migrate"], env);
+    expect(code).toBe(1);
+    expect(err).toContain("code:  DATABASE_UNAVAILABLE");
+    expect(err).toContain("DATABASE_URL");
+    expect(out + err).not.toContain("hush");
+  });
+});
+
+describe("the command line", () => {
+  test.each([["--help"], ["dev", "--help"], ["migrate", "-h"], ["help", "dev"]])(
+    "%s %s teaches by example",
+    async (...args) => {
+      const { code, out, err } = await runCommand(args);
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      expect(out).toMatch(/^millrace/);
+      expect(out).toMatch(/(?:Examples|Try it):\n {2}\S/);
+    },
+  );
+
+  test("--version is that of the package", async () => {
+    const file = join(import.meta.dirname, "..", "..", "package.json");
+    const { version } = JSON.parse(await readFile(file, "utf8"));
+    expect((await runCommand(["--version"])).out).toBe(`${version}\n`);
+  });
+
+  test.each([
+    [["dve"], 'There is no command "dve". Did you mean "dev"?'],
+    [["help", "migrat"], 'Did you mean "migrate"?'],
+    [["dev", "--data-dri", "x"], 'There is no option "--data-dri". Did you mean "--data-dir"?'],
+    [["dev", "--for", "soon"], '--for must be a number from 0 to 1000000, not "soon".'],
+    [["dev", "--jobs-per-second", "0"], "--jobs-per-second must be a number"],
+    [["dev", "extra"], "Unexpected argument 'extra'. See: millrace dev --help"],
+    [[], "Which command? See: millrace --help"],
+  ])("%j is refused with exit code 2 and a hint", async (args, message) => {
+    const { code, out, err } = await runCommand(args);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain(message);
+    expect(err.trim().split("\n")).toHaveLength(1);
+  });
+});
