@@ -26,7 +26,7 @@ const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant("promote") }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("makeDue", "enqueue"), slot, later }) },
   {
-    weight: 5,
+    weight: 8,
     arbitrary: fc.record({
       do: fc.constantFrom("complete", "fail", "cancelAck", "release", "renew", "lose"),
       slot,
@@ -60,6 +60,10 @@ const step = fc.oneof(
 let stage: Stage;
 beforeAll(async () => {
   stage = new Stage(await openTestStore());
+  // Nothing crashes here, and thousands of commits need not wait for the disk.
+  await stage.sql(
+    "do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$",
+  );
 });
 afterAll(() => stage.close());
 
@@ -70,5 +74,5 @@ it("agrees with the pure core about every command, whatever came before", async 
     for (const one of list) await rehearsal.perform(one as Step);
     await rehearsal.checkEnded();
   });
-  await fc.assert(property, { numRuns: 120, interruptAfterTimeLimit: 40_000 });
+  await fc.assert(property, { numRuns: 100, interruptAfterTimeLimit: 40_000 });
 }, 180_000);

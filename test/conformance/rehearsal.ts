@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import { isTerminal } from "../../src/domain/job-state.ts";
-import { apply, type Command, type JobCore, newJob } from "../../src/domain/lifecycle.ts";
+import { apply, type Command, newJob } from "../../src/domain/lifecycle.ts";
 import { outcomeOfLapse } from "../../src/domain/outcome.ts";
 import type { Token } from "../../src/domain/token.ts";
 import { type Actor, commandOf, future, now, type Step, tokenOf } from "./rehearsal-step.ts";
