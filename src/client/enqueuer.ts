@@ -47,7 +47,8 @@ export interface EnqueuerOptions {
 }
 
 const mostPerFlush = 1_000;
-const noticeEveryMs = 5;
+const noticeEveryMs = 20;
+const smallFlush = 8;
 const slowFlushMs = 80;
 
 export class Enqueuer {
@@ -169,11 +170,14 @@ export class Enqueuer {
     return null;
   }
 
-  /** At most one notice in a while rides with a commit; the rest are sent together soon after. */
+  /**
+   * A small flush is somebody waiting for a pickup: its notice rides with the commit. Under load one
+   * notice in a while does, and the rest are sent together soon after.
+   */
   #notice(jobs: readonly NewJob[], now: number): string | null {
     const ready = readyQueues(jobs);
     if (ready.size === 0) return this.#options.notices.due(shortestDelay(jobs));
-    if (now - this.#noticeAt < noticeEveryMs) {
+    if (jobs.length > smallFlush && now - this.#noticeAt < noticeEveryMs) {
       for (const id of ready) this.#owedNotices.add(id);
       this.#noticeTimer ??= setTimeout(() => void this.#sendOwed(), noticeEveryMs);
       return null;

@@ -8,9 +8,10 @@ import type { Service } from "../runtime/service.ts";
 import type { ImmediateClaim, Notice, Store } from "../store/store.ts";
 import type { Executor } from "./executor.ts";
 import { Fetcher } from "./fetcher.ts";
-import { type HeldJob, HeldJobs, runningJob } from "./held-jobs.ts";
+import { type HeldJob, HeldJobs } from "./held-jobs.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { Registry } from "./registry.ts";
+import { Runner } from "./runner.ts";
 import { Settler } from "./settler.ts";
 import { Turns } from "./turns.ts";
 
@@ -43,10 +44,8 @@ export class Worker implements Service {
   readonly #settler = new Settler();
   readonly #lease: LeaseKeeper;
   readonly #turns: Turns;
-  #waiting: HeldJob[] = [];
-  #running = 0;
+  readonly #runner: Runner;
   #reserved = 0;
-  #averageRunMs = Number.POSITIVE_INFINITY;
   #state: "new" | "running" | "draining" | "stopped" = "new";
   #stopping: Promise<void> | null = null;
   #idle: (() => void)[] = [];
@@ -71,12 +70,19 @@ export class Worker implements Service {
         concurrency: options.concurrency,
       }),
       heldClaims: () => this.#held.claims,
-      onCancel: (ids) => this.#abort("cancelled", (held) => ids.includes(held.job.id)),
+      onCancel: (ids) => this.#runner.abort("cancelled", (held) => ids.includes(held.job.id)),
       onLost: (leaseId) => this.#loseLease(leaseId),
-      onRestored: () => this.#turns.wake(),
+      onRestored: () => this.#resume(),
       clock,
       random,
       events,
+    });
+    this.#runner = new Runner({
+      ...options,
+      held: this.#held,
+      settler: this.#settler,
+      mayStart: () => this.#lease.alive,
+      onEnded: () => this.#turns.wake(),
     });
     this.#turns = new Turns({
       session: store.worker(`worker ${options.name}`),
@@ -190,9 +196,9 @@ export class Worker implements Service {
     this.#state = "draining";
     const { drainMs, leaseMs, events, name } = this.#options;
     await this.#turns.stopClaiming();
-    this.#releaseWaiting();
+    this.#runner.release();
     await this.#idleWithin(drainMs);
-    const released = this.#releaseRunning();
+    const released = this.#runner.releaseRunning();
     // Without an answer for a whole lease: the jobs are others' to take anyway.
     await this.#idleWithin(leaseMs);
     await this.#turns.stop();
@@ -205,88 +211,34 @@ export class Worker implements Service {
     events.emit("worker.stopped", { worker: name, released });
   }
 
-  #releaseWaiting(): void {
-    for (const held of this.#waiting.splice(0)) {
-      this.#settler.add({ job: held.job, outcome: { kind: "released" }, durationMs: 0 });
-    }
-    this.#turns.wake();
-  }
-
-  /** The deadline is over: signals abort and the jobs go back unspent, whether handlers listen or not. */
-  #releaseRunning(): number {
-    const running = this.#held.all().filter((held) => held.started);
-    this.#abort("stopping", (held) => held.started);
-    for (const held of running) this.#end(held, { kind: "released" });
-    return running.length;
-  }
-
   #room(): number {
     if (this.#state !== "running" || !this.#lease.alive) return 0;
-    const taken = this.#running + this.#waiting.length + this.#reserved;
+    const taken = this.#runner.taken + this.#reserved;
     return Math.max(0, Math.min(mostPerClaim, this.#options.concurrency + this.#ahead() - taken));
   }
 
   /** What quick handlers finish in a moment is fetched with the same claim; slow ones hoard nothing. */
   #ahead(): number {
-    if (this.#averageRunMs >= aheadMs) return 0;
-    const inAMoment = (this.#options.concurrency * aheadMs) / Math.max(this.#averageRunMs, 0.1);
+    const { averageRunMs } = this.#runner;
+    if (averageRunMs >= aheadMs) return 0;
+    const inAMoment = (this.#options.concurrency * aheadMs) / Math.max(averageRunMs, 0.1);
     return Math.floor(Math.min(mostAhead, inAMoment));
   }
 
   #deliver(jobs: readonly HeldJob[]): void {
-    this.#waiting.push(...jobs);
-    if (this.#state === "running") this.#startWaiting();
-    else this.#releaseWaiting();
+    if (this.#state === "running") this.#runner.deliver(jobs);
+    else this.#runner.release(jobs);
   }
 
-  #startWaiting(): void {
-    while (this.#running < this.#options.concurrency) {
-      const held = this.#waiting.shift();
-      if (held === undefined) return;
-      void this.#run(held);
-    }
-  }
-
-  async #run(held: HeldJob): Promise<void> {
-    const { events, executor, clock } = this.#options;
-    this.#running++;
-    held.started = true;
-    held.startedAt = clock.monotonic();
-    if (events.wants("job.started")) events.emit("job.started", runningJob(held.job));
-    const outcome = await executor.execute(held.job, held.abort);
-    if (held.abort.cause === "max_runtime")
-      events.emit("job.aborted", { ...runningJob(held.job), reason: "max_runtime" });
-    this.#end(held, outcome);
-  }
-
-  #end(held: HeldJob, outcome: Parameters<Settler["add"]>[0]["outcome"]): void {
-    if (!held.started) return;
-    held.started = false;
-    this.#running--;
-    const durationMs = this.#options.clock.monotonic() - held.startedAt;
-    this.#averageRunMs = Number.isFinite(this.#averageRunMs)
-      ? this.#averageRunMs + (durationMs - this.#averageRunMs) * 0.1
-      : durationMs;
-    this.#settler.add({ job: held.job, outcome, durationMs });
-    this.#startWaiting();
+  #resume(): void {
+    this.#runner.startWaiting();
     this.#turns.wake();
-  }
-
-  #abort(cause: "cancelled" | "lease_lost" | "stopping", which: (held: HeldJob) => boolean): void {
-    for (const { job } of this.#held.abort(cause, which)) {
-      this.#options.events.emit("job.aborted", { ...runningJob(job), reason: cause });
-    }
   }
 
   #loseLease(lost: string): void {
     const { events, name } = this.#options;
     events.emit("lease.lost", { worker: name, lease: lost, jobs: this.#held.size });
-    this.#waiting = this.#waiting.filter((held) => {
-      if (held.leaseId !== lost) return true;
-      this.#held.settled(held.job);
-      return false;
-    });
-    this.#abort("lease_lost", (held) => held.leaseId === lost);
+    this.#runner.loseLease(lost);
   }
 
   async #idleWithin(ms: number): Promise<void> {

@@ -80,13 +80,15 @@ describe("millrace.enqueue in SQL", () => {
   });
 
   it("wakes a worker that is asleep, for jobs at once and for delayed ones", async () => {
-    const sleeper = await instances.connect({ pollMs: 600_000 });
+    // A schema of its own: no other scheduler makes the delayed job ready.
+    const schema = "mr_sleeper";
+    const sleeper = await instances.connect({ schema, pollMs: 600_000 });
     const queue = newQueue();
     await sleeper.work([echo(queue)]);
     await sleeper.result((await sleeper.enqueue(echo(queue), "first")).id);
-    const now = await sqlEnqueue({ queue, payload: "now" });
+    const now = await sqlEnqueue({ queue, payload: "now" }, schema);
     expect(await sleeper.result(now)).toMatchObject({ payload: "now" });
-    const soon = await sqlEnqueue({ queue, payload: "soon", delay: "50 ms" });
+    const soon = await sqlEnqueue({ queue, payload: "soon", delay: "50 ms" }, schema);
     expect(await sleeper.result(soon)).toMatchObject({ payload: "soon" });
   });
 

@@ -249,11 +249,11 @@ describe("advance", () => {
   });
 
   test("is noticed by a worker that runs already", async () => {
-    const { millrace, advance } = await open();
+    const { millrace, advance } = await open({ pollMs: 3_600_000 });
     const worker = await millrace.work([quick]);
     const { id } = await millrace.enqueue(quick, {}, { delayMs: 3_600_000 });
     await advance(3_600_000);
-    expect(await millrace.result(id)).toBe("done");
+    expect(await millrace.result(id, { timeoutMs: 30_000 })).toBe("done");
     await worker.stop();
   });
 

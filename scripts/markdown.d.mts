@@ -1,0 +1,1 @@
+export function fencedBlocks(markdown: string): { line: number; language: string; text: string }[];

@@ -1,0 +1,111 @@
+// The runs of one worker: delivered jobs wait here, start as slots come free, and end in the settler.
+
+import type { Outcome } from "../domain/outcome.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import type { AbortCause } from "./abort-handle.ts";
+import type { Executor } from "./executor.ts";
+import { type HeldJob, type HeldJobs, runningJob } from "./held-jobs.ts";
+import type { Settler } from "./settler.ts";
+
+export interface RunnerOptions {
+  readonly executor: Executor;
+  readonly held: HeldJobs;
+  readonly settler: Settler;
+  readonly concurrency: number;
+  /** False while it is not known whether the jobs are still ours. */
+  readonly mayStart: () => boolean;
+  readonly onEnded: () => void;
+  readonly clock: Clock;
+  readonly events: Events;
+}
+
+export class Runner {
+  readonly #options: RunnerOptions;
+  #waiting: HeldJob[] = [];
+  #running = 0;
+  #averageRunMs = Number.POSITIVE_INFINITY;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+  }
+
+  /** Jobs that run or wait for a slot. */
+  get taken(): number {
+    return this.#running + this.#waiting.length;
+  }
+
+  get averageRunMs(): number {
+    return this.#averageRunMs;
+  }
+
+  deliver(jobs: readonly HeldJob[]): void {
+    this.#waiting.push(...jobs);
+    this.startWaiting();
+  }
+
+  /** After a stall nothing starts until a renewal has said whose the jobs are. */
+  startWaiting(): void {
+    const { concurrency, mayStart } = this.#options;
+    while (this.#running < concurrency && this.#waiting.length > 0 && mayStart()) {
+      const held = this.#waiting.shift();
+      if (held !== undefined) void this.#run(held);
+    }
+  }
+
+  release(jobs: readonly HeldJob[] = this.#waiting.splice(0)): void {
+    for (const { job } of jobs) {
+      this.#options.settler.add({ job, outcome: { kind: "released" }, durationMs: 0 });
+    }
+    this.#options.onEnded();
+  }
+
+  /** The deadline is over: signals abort and the jobs go back unspent, whether handlers listen or not. */
+  releaseRunning(): number {
+    const running = this.#options.held.all().filter((held) => held.started);
+    this.abort("stopping", (held) => held.started);
+    for (const held of running) this.#end(held, { kind: "released" });
+    return running.length;
+  }
+
+  /** The lease is over, and with it every run under it. */
+  loseLease(leaseId: string): void {
+    this.#waiting = this.#waiting.filter((held) => {
+      if (held.leaseId !== leaseId) return true;
+      this.#options.held.settled(held.job);
+      return false;
+    });
+    this.abort("lease_lost", (held) => held.leaseId === leaseId);
+  }
+
+  abort(cause: Exclude<AbortCause, "max_runtime">, which: (held: HeldJob) => boolean): void {
+    for (const { job } of this.#options.held.abort(cause, which)) {
+      this.#options.events.emit("job.aborted", { ...runningJob(job), reason: cause });
+    }
+  }
+
+  async #run(held: HeldJob): Promise<void> {
+    const { events, executor, clock } = this.#options;
+    this.#running++;
+    held.started = true;
+    held.startedAt = clock.monotonic();
+    if (events.wants("job.started")) events.emit("job.started", runningJob(held.job));
+    const outcome = await executor.execute(held.job, held.abort);
+    if (held.abort.cause === "max_runtime")
+      events.emit("job.aborted", { ...runningJob(held.job), reason: "max_runtime" });
+    this.#end(held, outcome);
+  }
+
+  #end(held: HeldJob, outcome: Outcome): void {
+    if (!held.started) return;
+    held.started = false;
+    this.#running--;
+    const durationMs = this.#options.clock.monotonic() - held.startedAt;
+    this.#averageRunMs = Number.isFinite(this.#averageRunMs)
+      ? this.#averageRunMs + (durationMs - this.#averageRunMs) * 0.1
+      : durationMs;
+    this.#options.settler.add({ job: held.job, outcome, durationMs });
+    this.startWaiting();
+    this.#options.onEnded();
+  }
+}

@@ -1,0 +1,4 @@
+import { planTests } from "./plans.ts";
+
+planTests({ rows: 200_000, statistics: "none" });
+planTests({ rows: 200_000, statistics: "of the empty table" });

@@ -1,0 +1,201 @@
+// No plan may collapse: with another queue's rows in front, statistics that are missing or from when the
+// table was empty, and an old snapshot that keeps every dead entry, each hot statement still goes by
+// index or by row address and looks at few rows.
+
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { uuidv7 } from "../../src/runtime/uuid.ts";
+import { enqueueJobs } from "../../src/store/postgres/enqueue.ts";
+import { flushAndClaimJobs, flushJobs, registerProducer } from "../../src/store/postgres/flush.ts";
+import { findLapsed } from "../../src/store/postgres/lapsed.ts";
+import { renewLease } from "../../src/store/postgres/lease.ts";
+import { expireDue, promoteDue } from "../../src/store/postgres/promote.ts";
+import { settleJobs, settleLapsedJobs } from "../../src/store/postgres/settle.ts";
+import { replayClaim, takeTurn } from "../../src/store/postgres/turn.ts";
+import type { ClaimHint, NewJob } from "../../src/store/store.ts";
+import { type ExplainedPlan, Explainer } from "../support/explain.ts";
+import { openTestStore, type TestStore } from "../support/store.ts";
+import { type Claim, dead, released, retried, Stage, snoozed, toSettlement } from "./stage.ts";
+
+export interface PlanOptions {
+  /** How many rows of another queue lie in front, ready and scheduled each. */
+  readonly rows: number;
+  readonly statistics: "none" | "of the empty table";
+}
+
+const planCacheModes = ["auto", "force_generic_plan", "force_custom_plan"];
+
+const batch = 20;
+/** Per statement of one batch: some rows are looked at more than once, and no more than that. */
+const mostRows = 12 * batch;
+const mostBuffers = 100 * batch;
+const direct = ["Index Scan", "Index Only Scan", "Tid Scan"];
+
+export function planTests({ rows, statistics }: PlanOptions): void {
+  describe(`${rows} rows in front, statistics: ${statistics}`, () => {
+    let opened: TestStore;
+    let stage: Stage;
+    let queueId: number;
+
+    beforeAll(async () => {
+      opened = await openTestStore();
+      stage = new Stage(opened);
+      for (const table of ["job", "scheduled_job", "claim", "lease", "queue", "producer"])
+        await stage.sql(`alter table millrace.${table} set (autovacuum_enabled = false)`);
+      const crowd = await stage.queue();
+      queueId = await stage.queue();
+      if (statistics === "of the empty table") await stage.sql("analyze");
+      await fill(crowd);
+    }, 600_000);
+    afterAll(() => stage?.close());
+
+    async function fill(crowd: number) {
+      const columns = "id, created_at, queue_id, weight, max_attempts, type, tenant, payload";
+      const values = `gen_random_uuid(), now(), ${crowd}, 5, 5, 'crowd', 'other', '{}'`;
+      await stage.sql(
+        `insert into millrace.job (${columns}, seq, ready_at)
+        select ${values}, n, now() from generate_series(1, ${rows}) n`,
+      );
+      await stage.sql(
+        `insert into millrace.scheduled_job (${columns}, due_at)
+        select ${values}, now() + interval '1 day' + n * interval '1 s' from generate_series(1, ${rows}) n`,
+      );
+      await stage.sql(`select setval('millrace.flush_seq', ${rows})`);
+    }
+
+    const turn = (claim: Parameters<typeof takeTurn>[1]["claim"], done: readonly Claim[] = []) => ({
+      worker: "w",
+      process: stage.process,
+      completions: done.map(({ id, token }) => ({ id, token, result: '{"ok":true}' })),
+      finishedClaims: [...new Set(done.map(({ token }) => token.claimId))],
+      claim,
+    });
+    const hintsFor = (afterSeq: number): ClaimHint[] => [{ queueId, weight: 5, afterSeq }];
+
+    /** A batch through every hot statement once; answers the plans by name. */
+    async function round(explainer: Explainer): Promise<Record<string, ExplainedPlan[]>> {
+      const plans: Record<string, ExplainedPlan[]> = {};
+      const explain = async <T>(name: string, act: () => Promise<T>): Promise<T> => {
+        let value: T | undefined;
+        plans[name] = await explainer.explain(async () => {
+          value = await act();
+        });
+        return value as T;
+      };
+      const { connection } = explainer;
+      const producer = randomUUID();
+      await registerProducer(connection, producer);
+      const request = (flushNo: number, jobs: NewJob[]) => ({
+        ...{ producer, flushNo, channel: "c", notice: null, jobs },
+      });
+      const flush = (flushNo: number) =>
+        flushJobs(connection, request(flushNo, stage.jobs(queueId, batch)));
+      const leaseId = await stage.openLease();
+      const ask = (hints: ClaimHint[] | null) =>
+        stage.request(queueId, { leaseId, limit: batch, hints, claimId: uuidv7() });
+      const claimBy = async (name: string, hints: ClaimHint[] | null, done: Claim[] = []) => {
+        const claim = await ask(hints);
+        const turned = await explain(name, () => takeTurn(connection, turn(claim, done)));
+        expect(turned.jobs).toHaveLength(batch);
+        return [...turned.jobs];
+      };
+      for (const n of [1, 2, 3, 4]) await explain("flush", () => flush(n));
+      let held = await claimBy("turn by scan", null);
+      const lastSeq = () => held.at(-1)?.seq ?? 0;
+      await explain("replay", () => replayClaim(connection, held[0]?.token.claimId ?? ""));
+      held = await claimBy("turn by hint", hintsFor(lastSeq()), held);
+      await explain("completions", () => takeTurn(connection, turn(null, held)));
+      held = await claimBy("turn by hint", hintsFor(lastSeq()));
+      const outcomes = [retried(), snoozed(), released, dead];
+      const settlements = held.map((job, i) => toSettlement(job, outcomes[i % 4] ?? dead));
+      await explain("settle", () =>
+        settleJobs(connection, settlements, { worker: "w", process: stage.process }),
+      );
+      await explain("promote", () => promoteDue(connection, batch));
+      await explain("expire", () => expireDue(connection, batch, stage.process));
+      held = await claimBy("turn by scan", null);
+      await explain("renew", () => renewLease(connection, leaseId, 60_000, [uuidv7()]));
+      await stage.endLease(leaseId);
+      await explain("find lapsed", () => findLapsed(connection));
+      const lapsed = held.map((job) => toSettlement(job, retried(86_400_000)));
+      await explain("reclaim", () =>
+        settleLapsedJobs(connection, leaseId, lapsed, { worker: "r", process: stage.process }),
+      );
+      const named = stage.jobs(queueId, batch).map((job) => ({ ...job, key: randomUUID() }));
+      await explain("named flush", () =>
+        enqueueJobs((source, values) => connection.query(source, values), request(5, named)),
+      );
+      await drainQueue();
+      const claim = {
+        claimId: uuidv7(),
+        leaseId,
+        count: 1,
+        hints: hintsFor(0),
+        queueIds: [queueId],
+      };
+      await explain("flush and claim", () =>
+        flushAndClaimJobs(connection, request(6, stage.jobs(queueId, 1)), claim),
+      );
+      await drainQueue();
+      return plans;
+    }
+
+    async function drainQueue() {
+      for (;;) {
+        const jobs = await stage.claim(queueId, { limit: 1_000 });
+        if (jobs.length === 0) break;
+        await stage.complete(jobs);
+      }
+      await stage.sql("delete from millrace.job where queue_id = $1", [queueId]);
+    }
+
+    function check(plans: Record<string, ExplainedPlan[]>) {
+      for (const [name, list] of Object.entries(plans)) {
+        expect(list.length, name).toBeGreaterThan(0);
+        for (const plan of list) {
+          const story = `${name}\n${plan.text}\n${plan}`;
+          for (const table of ["job", "scheduled_job"]) {
+            const visits = plan.visits(table);
+            for (const { node } of visits) expect(direct, story).toContain(node);
+            expect(plan.wholesaleJoins(table), story).toEqual([]);
+            const seen = visits.reduce((sum, visit) => sum + visit.rows, 0);
+            expect(seen, story).toBeLessThanOrEqual(mostRows);
+          }
+          expect(plan.buffers, story).toBeLessThanOrEqual(mostBuffers);
+        }
+      }
+    }
+
+    async function inEachMode(act: (explainer: Explainer) => Promise<void>) {
+      for (const mode of planCacheModes) {
+        const explainer = new Explainer(opened.url, mode);
+        // Often enough for "auto" to have settled on a plan.
+        for (let i = 0; i < 7; i++) await round(explainer);
+        await act(explainer);
+        await explainer.close();
+      }
+    }
+
+    it("goes by index and looks at few rows in every hot statement", async () => {
+      await inEachMode(async (explainer) => check(await round(explainer)));
+    }, 600_000);
+
+    it("does so with an old snapshot held and many dead entries in front", async () => {
+      const snapshot = await stage.session();
+      await snapshot.query("begin isolation level repeatable read");
+      await snapshot.query("select count(*) from millrace.queue");
+      for (let i = 0; i < 10; i++) {
+        await stage.put(...stage.jobs(queueId, 1_000));
+        await drainQueue();
+      }
+      await inEachMode(async (explainer) => {
+        const plans = await round(explainer);
+        // A scan has to pass what the snapshot keeps; that is what hints are for.
+        const { "turn by scan": _, "flush and claim": __, ...hinted } = plans;
+        check(hinted);
+      });
+      await snapshot.query("rollback");
+      await snapshot.close();
+    }, 600_000);
+  });
+}

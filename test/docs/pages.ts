@@ -1,0 +1,27 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fencedBlocks } from "../../scripts/markdown.mjs";
+
+export interface Block {
+  readonly line: number;
+  readonly language: string;
+  readonly text: string;
+}
+
+const root = join(import.meta.dirname, "..", "..");
+const isPage = (path: string) => path.endsWith(".md") && !path.includes("node_modules");
+
+const found = [
+  "README.md",
+  ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).map((path) =>
+    join("docs", path),
+  ),
+  ...readdirSync(join(root, "examples"), { recursive: true, encoding: "utf8" }).map((path) =>
+    join("examples", path),
+  ),
+].filter(isPage);
+
+export const pages = found.map((file) => ({
+  file,
+  blocks: fencedBlocks(readFileSync(join(root, file), "utf8")) as Block[],
+}));

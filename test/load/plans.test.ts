@@ -1,0 +1,4 @@
+import { planTests } from "../conformance/plans.ts";
+
+planTests({ rows: 1_000_000, statistics: "none" });
+planTests({ rows: 1_000_000, statistics: "of the empty table" });
