@@ -8,7 +8,7 @@ import { upcast, versionOf } from "../domain/payload-version.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { Log } from "../runtime/log.ts";
 import type { AbortHandle } from "./abort-handle.ts";
-import type { JobDefinition } from "./job-definition.ts";
+import type { JobContext, JobDefinition } from "./job-definition.ts";
 import type { Registry } from "./registry.ts";
 import { describeIssues } from "./validate.ts";
 
@@ -21,6 +21,34 @@ export interface ExecutorOptions {
 }
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
+
+/** A class, not a literal: getters on a literal are made anew for every run. */
+class RunContext implements JobContext<unknown> {
+  readonly job: ClaimedJob;
+  readonly payload: unknown;
+  readonly #abort: AbortHandle;
+  readonly #log: Log;
+
+  constructor(job: ClaimedJob, payload: unknown, abort: AbortHandle, log: Log) {
+    this.job = job;
+    this.payload = payload;
+    this.#abort = abort;
+    this.#log = log;
+  }
+
+  get attempt(): number {
+    return this.job.attempt;
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get log(): Log {
+    const { id, type, correlationId } = this.job;
+    return this.#log.child({ job: id, type, correlationId });
+  }
+}
 
 export class Executor {
   readonly #options: ExecutorOptions;
@@ -47,17 +75,7 @@ export class Executor {
     const { registry, log } = this.#options;
     const handler = registry.handler(job.type);
     if (handler === undefined) throw new MillraceError("UNKNOWN_JOB_TYPE");
-    const context = {
-      payload,
-      attempt: job.attempt,
-      job,
-      get signal() {
-        return abort.signal;
-      },
-      get log() {
-        return log.child({ job: job.id, type: job.type, correlationId: job.correlationId });
-      },
-    };
+    const context = new RunContext(job, payload, abort, log);
     return job.maxRuntimeMs === null
       ? handler(context)
       : within(job.maxRuntimeMs, abort, async () => handler(context));

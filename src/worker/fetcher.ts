@@ -3,18 +3,21 @@
 // A claim walks the claim index from a remembered place (the hint) instead of over everything that was
 // taken before. The hint trails what was claimed by at least `trailMs`, so that a flush which commits
 // a little out of order is not passed by; later ones are announced ("late") and scanned for. Scans from
-// the head find what hints miss, and are rationed by what they cost.
+// the head find what hints miss (late commits, weights not seen before), and are rationed by their cost.
 
 import type { ClaimHint, ClaimRequest, Turned } from "../store/store.ts";
 
 const trailMs = 100;
 const scanRation = 10;
+const scanEveryMs = 50;
 
+/** The highest places claimed: just now, at the last turn of the trail, and at the one before. */
 interface Trail {
   readonly queueId: number;
   readonly weight: number;
-  settled: number;
   recent: number;
+  older: number;
+  settled: number;
   turnedAt: number;
 }
 
@@ -30,7 +33,8 @@ export class Fetcher {
   #queueIds: readonly number[] = [];
   #rotation = 0;
   #scanAllowedAt = 0;
-  #hungry = true;
+  #scannedAt = Number.NEGATIVE_INFINITY;
+  #fresh = true;
   #scanWanted = true;
 
   constructor(options: FetcherOptions) {
@@ -48,29 +52,28 @@ export class Fetcher {
 
   /** Something may be ready; `late`: possibly before the place where hints look. */
   wake(late: boolean): void {
-    this.#hungry = true;
+    this.#fresh = true;
     if (late) this.#scanWanted = true;
   }
 
   /** Nothing was left when we looked last, and nobody has said otherwise since. */
   get idle(): boolean {
-    return !this.#hungry;
+    return !this.#fresh && !this.#scanWanted;
   }
 
   /** Until a claim makes sense: 0 now, a time when only the ration holds us back, null when idle. */
   waitMs(): number | null {
-    if (!this.#hungry) return null;
-    return this.#trails.size > 0 && !this.#scanWanted
-      ? 0
-      : Math.max(0, this.#scanAllowedAt - this.#now());
+    if (this.idle) return null;
+    if (this.#fresh && this.#trails.size > 0) return 0;
+    return Math.max(0, this.#scanAllowedAt - this.#now());
   }
 
   request(leaseId: string, limit: number, suspect: boolean): ClaimRequest | null {
-    if (!this.#hungry || limit <= 0 || this.#queueIds.length === 0) return null;
-    const scan = this.#now() >= this.#scanAllowedAt;
-    if (!scan && (this.#trails.size === 0 || this.#scanWanted)) return null;
+    if (this.idle || limit <= 0 || this.#queueIds.length === 0) return null;
+    const scan = this.#scanNow();
+    if (!scan && (!this.#fresh || this.#trails.size === 0)) return null;
+    this.#fresh = false;
     if (scan) this.#scanWanted = false;
-    this.#hungry = false;
     return {
       claimId: this.#options.newClaimId(),
       leaseId,
@@ -82,12 +85,25 @@ export class Fetcher {
     };
   }
 
+  #scanNow(): boolean {
+    const now = this.#now();
+    if (now < this.#scanAllowedAt) return false;
+    return this.#scanWanted || this.#trails.size === 0 || now - this.#scannedAt >= scanEveryMs;
+  }
+
   answered(request: ClaimRequest, jobs: Turned["jobs"], durationMs: number): void {
+    const now = this.#now();
     for (const job of jobs) if (job.crashCount === 0) this.note(job.queueId, job.weight, job.seq);
-    if (request.hints === null) this.#scanAllowedAt = this.#now() + scanRation * durationMs;
-    const full = jobs.length >= request.limit;
-    if (full) this.#hungry = true;
-    else if (request.hints !== null) this.wake(true);
+    if (request.hints === null) {
+      this.#scannedAt = now;
+      this.#scanAllowedAt = now + scanRation * durationMs;
+    }
+    if (jobs.length >= request.limit) this.#fresh = true;
+    else if (request.hints !== null) {
+      this.#scanWanted = true;
+      // Found something, so hints serve: the scan may wait a moment and stays out of the next pickup's way.
+      if (jobs.length > 0) this.#scanAllowedAt = Math.max(this.#scanAllowedAt, now + scanEveryMs);
+    }
   }
 
   /** The claim's answer was lost: whatever was there may still be there. */
@@ -100,11 +116,12 @@ export class Fetcher {
     const now = this.#now();
     const trail = this.#trails.get(key);
     if (trail === undefined) {
-      this.#trails.set(key, { queueId, weight, settled: 0, recent: seq, turnedAt: now });
+      this.#trails.set(key, { queueId, weight, recent: seq, older: 0, settled: 0, turnedAt: now });
       return;
     }
     if (now - trail.turnedAt >= trailMs) {
-      trail.settled = trail.recent;
+      trail.settled = trail.older;
+      trail.older = trail.recent;
       trail.turnedAt = now;
     }
     trail.recent = Math.max(trail.recent, seq);

@@ -54,7 +54,7 @@ const step = fc.oneof(
       slot,
     }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("makeExpired", "expire"), slot }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("makeExpired", "expire"), slot }) },
 );
 
 let stage: Stage;

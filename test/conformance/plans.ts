@@ -147,6 +147,8 @@ export function planTests({ rows, statistics }: PlanOptions): void {
         await stage.complete(jobs);
       }
       await stage.sql("delete from millrace.job where queue_id = $1", [queueId]);
+      await stage.sql("delete from millrace.claim");
+      await stage.sql("delete from millrace.lease");
     }
 
     function check(plans: Record<string, ExplainedPlan[]>) {

@@ -15,6 +15,10 @@ function write(what, fields) {
 }
 
 const die = () => process.kill(process.pid, "SIGKILL");
+let release;
+const released = new Promise((resolve) => {
+  release = resolve;
+});
 const block = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
 /** What a handler does, by the payload's kind; `once`: on the first attempt only, and then `then`. */
@@ -23,6 +27,12 @@ const kinds = {
   long: ({ ms, signal }) => delay(ms, undefined, { signal }),
   // Nobody waits for it: a process that has stopped may exit.
   deaf: ({ ms }) => delay(ms, undefined, { ref: false }),
+  // Hears its signal, and completes all the same.
+  stubborn: ({ signal }) =>
+    new Promise((resolve) => {
+      signal.addEventListener("abort", () => setTimeout(resolve, 100));
+    }),
+  hold: () => released,
   block: ({ ms }) => block(ms),
   exit: () => die(),
   die_after: () => {},
@@ -84,8 +94,10 @@ process.on("message", async (message) => {
   if (message.do === "enqueue") {
     const { id } = await millrace.enqueue(defineJob({ type: message.type }), message.payload);
     process.send({ to: message.no, answer: id });
-  } else if (message.do === "get") {
-    process.send({ to: message.no, answer: (await millrace.get(message.id)).state });
+  } else if (message.do === "cancel") {
+    process.send({ to: message.no, answer: await millrace.cancel(message.id) });
+  } else if (message.do === "release") {
+    release();
   } else if (message.do === "stop") {
     stopping = true;
     await millrace.stop();

@@ -14,8 +14,18 @@ import {
   type WorkerProcessOptions,
 } from "./worker-process.ts";
 
+/** What a handler does; test/processes/chaos-worker.mjs says how. */
 interface Behaviour {
-  readonly kind: "quick" | "long" | "deaf" | "block" | "exit" | "die_after" | "fail";
+  readonly kind:
+    | "quick"
+    | "long"
+    | "deaf"
+    | "stubborn"
+    | "hold"
+    | "block"
+    | "exit"
+    | "die_after"
+    | "fail";
   readonly ms?: number;
 }
 
@@ -29,7 +39,7 @@ export interface ChaosPayload extends Behaviour {
 export const chaosJob = defineJob({ type: "chaos" });
 
 /** Short, but long enough for a busy machine with two cores. */
-export const shortLease = { leaseMs: 1_500, renewMs: 400, reclaimMs: 200, pollMs: 300 } as const;
+export const shortLease = { leaseMs: 2_500, renewMs: 500, reclaimMs: 200, pollMs: 300 } as const;
 
 interface StartOptions extends Pick<WorkerProcessOptions, "work" | "types"> {
   readonly connect?: Options;

@@ -84,9 +84,9 @@ export class WorkerProcess {
     return this.#ask({ do: "enqueue", type, payload });
   }
 
-  /** Reads the job through that process's pool, and answers with its state. */
-  read(id: string): Promise<string> {
-    return this.#ask({ do: "get", id });
+  /** Cancels through that process's pool. */
+  cancel(id: string): Promise<string> {
+    return this.#ask({ do: "cancel", id });
   }
 
   #ask(request: object): Promise<string> {
@@ -100,6 +100,11 @@ export class WorkerProcess {
       this.#child.on("message", hear);
       this.#child.send({ ...request, no });
     });
+  }
+
+  /** Lets handlers of the kind "hold" end. */
+  release(): void {
+    this.#child.send({ do: "release" });
   }
 
   signal(name: NodeJS.Signals): void {

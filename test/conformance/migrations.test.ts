@@ -1,0 +1,138 @@
+import { createServer } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openStore } from "../../src/client/open-store.ts";
+import { loadConfig } from "../../src/config.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { Events } from "../../src/runtime/events.ts";
+import { loadMigrations, migrate } from "../../src/store/postgres/migrator.ts";
+import { ask } from "../support/embedded.ts";
+import {
+  createDatabase,
+  findServerBinaries,
+  startServer,
+  type TestServer,
+} from "../support/postgres.ts";
+
+const open = (databaseUrl: string, options: { schema?: string; migrate?: boolean } = {}) =>
+  openStore(loadConfig({ databaseUrl, ...options }, {}), {
+    events: new Events(),
+    clock: systemClock,
+    random: Math.random,
+  });
+
+const fingerprint = (schema: string) => `
+  select string_agg(line, e'\\n' order by line) as text from (
+    select format('%s %s %s %s', c.relkind, c.relname, a.attname, format_type(a.atttypid, a.atttypmod)) as line
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+    where n.nspname = '${schema}'
+    union all
+    select replace(pg_get_indexdef(i.indexrelid), '${schema}.', '') from pg_index i
+    join pg_class c on c.oid = i.indrelid join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = '${schema}'
+    union all
+    select p.proname || '(' || replace(pg_get_function_arguments(p.oid), '${schema}.', '') || ')'
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = '${schema}'
+  ) lines`;
+
+async function schemaOf(url: string, schema = "millrace"): Promise<string> {
+  return (await ask<{ text: string }>(url, fingerprint(schema))).text;
+}
+
+for (const { version, binDir } of await findServerBinaries()) {
+  describe(`migrations on PostgreSQL ${version}`, () => {
+    let server: TestServer;
+    let database: Awaited<ReturnType<typeof createDatabase>>;
+    beforeAll(async () => {
+      server = await startServer({ binDir });
+      database = await createDatabase(server.url);
+    });
+    afterAll(() => server?.drop());
+    const fresh = () => createDatabase(server.url);
+
+    it("are applied in order, once, and change nothing the second time", async () => {
+      const known = (await loadMigrations()).map(({ version }) => version);
+      const applied: number[] = [];
+      const { url } = database;
+      const onApplied = ({ version }: { version: number }) => applied.push(version);
+      await migrate({ url, schema: "millrace", onApplied });
+      expect(applied).toEqual(known);
+      const before = await schemaOf(url);
+      await migrate({ url, schema: "millrace", onApplied });
+      expect(applied).toEqual(known);
+      expect(await schemaOf(url)).toBe(before);
+      await migrate({ url, schema: "millrace", apply: false });
+    });
+
+    it("are applied once by many that start together", async () => {
+      const { url } = await fresh();
+      const applied: number[] = [];
+      const onApplied = ({ version }: { version: number }) => applied.push(version);
+      const all = Array.from({ length: 5 }, () => migrate({ url, schema: "millrace", onApplied }));
+      await Promise.all(all);
+      expect(applied).toEqual((await loadMigrations()).map(({ version }) => version));
+      expect(await schemaOf(url)).toBe(await schemaOf(database.url));
+    });
+
+    it("live in any schema, several beside each other", async () => {
+      const { url } = await fresh();
+      const stores = await Promise.all(
+        ["jobs", "_other_2"].map((schema) => open(url, { schema, migrate: true })),
+      );
+      const queues = await Promise.all(
+        stores.map(({ store }, i) => store.ensureQueues("", [`queue-${i}`])),
+      );
+      expect(queues.map((list) => list[0]?.id)).toEqual([1, 1]);
+      expect(await stores[0]?.store.queues()).toHaveLength(1);
+      for (const { close } of stores) await close();
+      const strip = (text: string) => text.replace(/^r history_30_\d{8} .*\n/gm, "");
+      expect(strip(await schemaOf(url, "jobs"))).toBe(strip(await schemaOf(url, "_other_2")));
+      const { found } = await ask<{ found: boolean }>(
+        url,
+        "select to_regnamespace('millrace') is not null as found",
+      );
+      expect(found).toBe(false);
+    });
+
+    it("are missed by whoever may not apply them", async () => {
+      const { url } = await fresh();
+      await expect(open(url, { migrate: false })).rejects.toMatchObject({
+        code: "SCHEMA_OUTDATED",
+      });
+      const { found } = await ask<{ found: boolean }>(
+        url,
+        "select to_regnamespace('millrace') is not null as found",
+      );
+      expect(found).toBe(false);
+      await (await open(url)).close();
+      await (await open(url, { migrate: false })).close();
+    });
+
+    it("leave nothing half done when one of them fails", async () => {
+      const { url } = await fresh();
+      await ask(url, "create schema millrace");
+      await ask(url, "create table millrace.lease (mine int)");
+      await expect(migrate({ url, schema: "millrace" })).rejects.toThrow("lease");
+      const { tables } = await ask<{ tables: string[] }>(
+        url,
+        `select array_agg(relname::text order by relname) as tables from pg_class
+        where relnamespace = 'millrace'::regnamespace and relkind = 'r'`,
+      );
+      expect(tables).toEqual(["lease", "migration"]);
+      await ask(url, "drop table millrace.lease");
+      await migrate({ url, schema: "millrace" });
+    });
+  });
+}
+
+it("a PostgreSQL that does not answer is said to be unavailable", async () => {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => probe.once("listening", resolve));
+  const address = probe.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  await new Promise((resolve) => probe.close(resolve));
+  await expect(open(`postgres://me:secret@127.0.0.1:${port}/x`)).rejects.toMatchObject({
+    code: "DATABASE_UNAVAILABLE",
+    message: expect.not.stringContaining("secret"),
+  });
+});
