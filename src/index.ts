@@ -1,6 +1,7 @@
-export { type ConnectOptions, Millrace, type WorkOptions } from "./client/millrace.ts";
+export { type ConnectOptions, Millrace } from "./client/millrace.ts";
 export type { EnqueueOptions } from "./client/new-job.ts";
 export type { ResultOptions } from "./client/result.ts";
+export type { WorkOptions } from "./client/workers.ts";
 export type { Config, Options } from "./config.ts";
 export { builtInCategories, type Category, type CategoryOptions } from "./domain/categories.ts";
 export {

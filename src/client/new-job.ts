@@ -127,8 +127,12 @@ function toJson(payload: unknown): string | undefined {
 
 /** A governed job says itself whose it is; options may repeat that, not contradict it. */
 function fromEnvelope(payload: unknown, options: EnqueueOptions): EnqueueOptions {
-  const { tenant_id, correlation_id, idempotency_key } = payload as Record<string, string>;
-  const named = { tenant: tenant_id, correlationId: correlation_id, key: idempotency_key };
+  const { tenant_id, correlation_id, idempotency_key } = payload as Record<string, unknown>;
+  const named = {
+    tenant: text(tenant_id),
+    correlationId: text(correlation_id),
+    key: text(idempotency_key),
+  };
   for (const [name, value] of Object.entries(named)) {
     const other = options[name as keyof typeof named];
     if (other !== undefined && other !== value) {
@@ -143,6 +147,9 @@ function fromEnvelope(payload: unknown, options: EnqueueOptions): EnqueueOptions
     ...Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined)),
   };
 }
+
+/** The rules allow numbers for ids. */
+const text = (id: unknown) => (id === undefined ? undefined : String(id));
 
 function metaOf(
   definition: Definition,

@@ -21,12 +21,7 @@ export function describeError(type: string, error: unknown, failure: Failure): J
 }
 
 /** Numbers, ids and quoted parts differ between two cases of the same error: leave them out. */
-export function fingerprint(
-  type: string,
-  errorClass: string,
-  name: string,
-  message: string,
-): string {
+function fingerprint(type: string, errorClass: string, name: string, message: string): string {
   const shape = message
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi, "#")
     .replace(/"[^"]{0,200}"|'[^']{0,200}'/g, "#")

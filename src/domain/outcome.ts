@@ -5,7 +5,7 @@ import { type Classifier, classify, type JobError, Snooze } from "./error-class.
 import type { RetryPolicy } from "./retry-policy.ts";
 
 export type Outcome =
-  | { readonly kind: "completed"; readonly result: unknown }
+  | { readonly kind: "completed"; readonly result: unknown; readonly json: string | undefined }
   | { readonly kind: "retried"; readonly delayMs: number; readonly error: JobError }
   | { readonly kind: "snoozed"; readonly delayMs: number; readonly reason: string }
   | { readonly kind: "released" }

@@ -6,7 +6,7 @@ import { type PayloadProblem, payloadError, payloadProblem } from "./payload-pro
 import { defaultShapeLimits, inspect, type Violation } from "./payload-shape.ts";
 import { defaultPayloadVersion } from "./payload-version.ts";
 
-export { type PayloadProblem, type PayloadProblemCode, payloadError } from "./payload-problems.ts";
+export { type PayloadProblem, payloadError } from "./payload-problems.ts";
 
 export interface PayloadLimits {
   readonly warnBytes: number;
@@ -15,7 +15,7 @@ export interface PayloadLimits {
   readonly maxKeys: number;
 }
 
-export const defaultPayloadLimits: PayloadLimits = Object.freeze({
+const defaultPayloadLimits: PayloadLimits = Object.freeze({
   warnBytes: 10 * 1024,
   limitBytes: 256 * 1024,
   maxDepth: defaultShapeLimits.maxDepth,

@@ -1,9 +1,7 @@
 import type { ErrorClass, Failure } from "./error-class.ts";
 
-export interface RetryPolicy {
-  /** Milliseconds until the next start. `failures` counts from 1; `random` is in [0, 1). */
-  (failure: Failure, failures: number, random: number): number;
-}
+/** Milliseconds until the next start. `failures` counts from 1; `random` is in [0, 1). */
+export type RetryPolicy = (failure: Failure, failures: number, random: number) => number;
 
 export interface BackoffOptions {
   readonly baseMs?: Partial<Record<ErrorClass, number>>;

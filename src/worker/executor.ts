@@ -65,7 +65,7 @@ export class Executor {
       if (definition?.schema !== undefined) payload = await validate(payload, definition.schema);
       const returned = this.#run(job, payload, abort);
       const result = returned instanceof Promise ? await returned : returned;
-      return { kind: "completed", result: this.#checkResult(result) };
+      return { kind: "completed", result, json: this.#toJson(result) };
     } catch (error) {
       return this.#outcomeOfThrown(job, error, abort, definition);
     }
@@ -81,7 +81,8 @@ export class Executor {
       : within(job.maxRuntimeMs, abort, async () => handler(context));
   }
 
-  #checkResult(result: unknown): unknown {
+  /** What is stored; undefined for nothing. */
+  #toJson(result: unknown): string | undefined {
     if (result === undefined || result === null) return undefined;
     let text: string | undefined;
     try {

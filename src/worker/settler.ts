@@ -45,7 +45,7 @@ export class Settler {
 }
 
 export function toCompletion({ job, outcome }: Ended): Completion {
-  const result = outcome.kind === "completed" ? (outcome.result as string | undefined) : undefined;
+  const result = outcome.kind === "completed" ? outcome.json : undefined;
   return { id: job.id, token: job.token, result };
 }
 

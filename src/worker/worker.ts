@@ -27,6 +27,7 @@ export interface WorkerOptions {
   readonly leaseMs: number;
   readonly renewMs: number;
   readonly drainMs: number;
+  readonly onStopped: () => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
@@ -208,6 +209,7 @@ export class Worker implements Service {
       .catch((error) => events.emit("service.failed", { service: "lease-keeper", error }));
     await this.#turns.close();
     this.#state = "stopped";
+    this.#options.onStopped();
     events.emit("worker.stopped", { worker: name, released });
   }
 

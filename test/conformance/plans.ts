@@ -20,7 +20,7 @@ import { type Claim, dead, released, retried, Stage, snoozed, toSettlement } fro
 export interface PlanOptions {
   /** How many rows of another queue lie in front, ready and scheduled each. */
   readonly rows: number;
-  readonly statistics: "none" | "of the empty table";
+  readonly statistics: "none" | "of the empty table" | "of a time when all rows were ours";
 }
 
 const planCacheModes = ["auto", "force_generic_plan", "force_custom_plan"];
@@ -45,13 +45,18 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       const crowd = await stage.queue();
       queueId = await stage.queue();
       if (statistics === "of the empty table") await stage.sql("analyze");
-      await fill(crowd);
+      await fill(statistics === "of a time when all rows were ours" ? queueId : crowd);
+      if (statistics === "of a time when all rows were ours") {
+        await stage.sql("analyze");
+        for (const table of ["job", "scheduled_job"])
+          await stage.sql(`update millrace.${table} set queue_id = $1`, [crowd]);
+      }
     }, 600_000);
     afterAll(() => stage?.close());
 
-    async function fill(crowd: number) {
+    async function fill(owner: number) {
       const columns = "id, created_at, queue_id, weight, max_attempts, type, tenant, payload";
-      const values = `gen_random_uuid(), now(), ${crowd}, 5, 5, 'crowd', 'other', '{}'`;
+      const values = `gen_random_uuid(), now(), ${owner}, 5, 5, 'crowd', 'other', '{}'`;
       await stage.sql(
         `insert into millrace.job (${columns}, seq, ready_at)
         select ${values}, n, now() from generate_series(1, ${rows}) n`,

@@ -156,6 +156,15 @@ describe("payload rules", () => {
     expect((await refusal(millrace.enqueue(unknown, {}))).code).toBe("PAYLOAD_INVALID");
   });
 
+  it("take numbers for the envelope's names, as they take them for references", async () => {
+    const { millrace } = instances;
+    const job = defineJob({ type: "invoice.send", queue: newQueue() });
+    const key = Number(String(Date.now()).slice(-9));
+    const envelope = { tenant_id: 7, correlation_id: uuid, idempotency_key: key, invoice_id: 1 };
+    const { id } = await millrace.enqueue(job, envelope, { tenant: "7" });
+    expect(await millrace.get(id)).toMatchObject({ tenant: "7", idempotencyKey: String(key) });
+  });
+
   it("refuse what is too large and warn of what is large", async () => {
     const { millrace } = instances;
     const job = defineJob({ type: "size", queue: newQueue() });

@@ -243,4 +243,24 @@ describe("events", () => {
     for (const off of offs) off();
     expect(seen).toEqual(["enqueued", "started", "retried", "started", "completed"]);
   });
+
+  it("reach a listener that throws without harm to anybody else", async () => {
+    const other = await instances.connect();
+    const job = defineJob({ type: "events.bad", queue: newQueue(), run: () => "ok" });
+    let heard = 0;
+    const fail = () => {
+      heard++;
+      throw new Error("a listener's own mistake");
+    };
+    for (const name of ["job.enqueued", "job.started", "job.settled"] as const) {
+      other.events.on(name, fail);
+    }
+    await other.work([job]);
+    const { id } = await other.enqueue(job, 1);
+    expect(await other.result(id)).toBe("ok");
+    expect(await other.get(id)).toMatchObject({ attempt: 1 });
+    await until("all three were told", () => heard === 3);
+    await other.stop();
+    expect(heard).toBe(3);
+  });
 });

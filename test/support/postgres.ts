@@ -4,7 +4,6 @@ import { inject } from "vitest";
 
 export {
   findServerBinaries,
-  type ServerOptions,
   startServer,
   type TestServer,
 } from "./postgres-server.ts";

@@ -121,7 +121,7 @@ async function watch() {
     await gone();
     if (stopping !== undefined) return;
     await delay(restartPauseMs);
-    await start().catch((error) => console.error(error.message));
+    await start().catch((error) => process.stderr.write(`${error.message}\n`));
   }
 }
 

@@ -29,5 +29,3 @@ export const isMissingPartition = (error: unknown): boolean =>
   code(error) === "23514" &&
   error instanceof Error &&
   /no partition of relation/.test(error.message);
-
-export const isUndefinedTable = (error: unknown): boolean => code(error) === "42P01";

@@ -14,7 +14,7 @@ const fence = `fence as (
     returning nextval('millrace.flush_seq') * 1024 as base
   )`;
 
-export const countEnqueued = `insert into millrace.queue_count (queue_id, process, minute, enqueued)
+const countEnqueued = `insert into millrace.queue_count (queue_id, process, minute, enqueued)
     select queue_id, $2::text::uuid, date_trunc('minute', now()), count(*)
     from fence, unnest($4::text::int[]) queue_id group by queue_id
     on conflict (queue_id, process, minute) do update

@@ -1,0 +1,143 @@
+// The way in: from a definition and a payload to an acknowledged job.
+
+import type { Config } from "../config.ts";
+import { MillraceError } from "../domain/errors.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import type { Enqueued, NewJob, Notice, Store, Transaction } from "../store/store.ts";
+import type { JobDefinition } from "../worker/job-definition.ts";
+import type { Calls } from "./calls.ts";
+import { Capacity } from "./capacity.ts";
+import { enqueueIn } from "./enqueue-in.ts";
+import { Enqueuer, type LocalWorker } from "./enqueuer.ts";
+import { type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
+import type { QueueCache } from "./queue-cache.ts";
+
+export interface IntakeOptions {
+  readonly store: Store;
+  readonly config: Config;
+  readonly queues: QueueCache;
+  readonly calls: Calls;
+  readonly localWorkers: () => Iterable<LocalWorker>;
+  readonly hear: (notice: Notice) => void;
+  readonly clock: Clock;
+  readonly events: Events;
+}
+
+type Definition = JobDefinition<unknown, unknown, unknown>;
+const mostPerFlush = 1_000;
+
+export class Intake {
+  readonly #options: IntakeOptions;
+  readonly #capacity: Capacity;
+  readonly #ready: Enqueuer;
+  readonly #named: Enqueuer;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+    this.#capacity = new Capacity(options.store, options.queues, options.events);
+    this.#ready = this.#createEnqueuer("ready");
+    this.#named = this.#createEnqueuer("named");
+  }
+
+  async enqueue(
+    definition: Definition,
+    payload: unknown,
+    options: EnqueueOptions,
+  ): Promise<Enqueued> {
+    const making = this.#make(definition, payload, options);
+    const made = making instanceof Promise ? await making : making;
+    const [enqueued] = await this.#send([made], options.tx);
+    return this.#acknowledge(definition, made, enqueued);
+  }
+
+  async enqueueMany<Input>(
+    definition: Definition,
+    payloads: readonly Input[],
+    optionsOf: (payload: Input, index: number) => EnqueueOptions,
+  ): Promise<Enqueued[]> {
+    const made: NewJob[] = [];
+    for (const [i, payload] of payloads.entries()) {
+      const making = this.#make(definition, payload, optionsOf(payload, i));
+      made.push(making instanceof Promise ? await making : making);
+    }
+    const first = payloads[0];
+    if (first === undefined) return [];
+    const { tx } = optionsOf(first, 0);
+    const answers = await (tx === undefined ? this.#sendMany(made) : this.#send(made, tx));
+    return answers.map((answer, i) => this.#acknowledge(definition, made[i], answer));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#ready.close(), this.#named.close()]);
+  }
+
+  /** Without a promise where nothing has to be waited for: this is on the way of every job. */
+  #make(
+    definition: Definition,
+    payload: unknown,
+    options: EnqueueOptions,
+  ): NewJob | Promise<NewJob> {
+    const { calls, queues, config, events } = this.#options;
+    // Handlers that finish while we stop may still enqueue what comes next.
+    if (calls.closed) throw new MillraceError("STOPPED");
+    const queue = queues.known(definition.queue);
+    if (queue === undefined) {
+      const reading = calls.track(() => queues.get(definition.queue));
+      return reading.then(() => this.#make(definition, payload, options));
+    }
+    // The rules come first: a recursive schema would drown in what they refuse.
+    const made = newJob(definition, payload, options, queue, config, events);
+    const validating = validateSchema(definition, payload);
+    return validating === undefined ? made : validating.then(() => made);
+  }
+
+  async #sendMany(jobs: readonly NewJob[]): Promise<Enqueued[]> {
+    const refused = await this.#options.calls.track(() => this.#capacity.refusals([{ jobs }]));
+    for (const error of refused.values()) throw error;
+    const batches: Promise<Enqueued[]>[] = [];
+    for (let from = 0; from < jobs.length; from += mostPerFlush) {
+      batches.push(this.#send(jobs.slice(from, from + mostPerFlush)));
+    }
+    return (await Promise.all(batches)).flat();
+  }
+
+  #send(jobs: readonly NewJob[], tx?: Transaction): Promise<Enqueued[]> {
+    const { calls, store } = this.#options;
+    if (tx !== undefined) {
+      return calls.track(() => enqueueIn(tx, jobs, { store, capacity: this.#capacity }));
+    }
+    const named = jobs.some(
+      (job) => job.key !== undefined || job.delayMs !== undefined || job.uniqueReference === true,
+    );
+    return (named ? this.#named : this.#ready).enqueue(jobs);
+  }
+
+  #acknowledge(
+    { type, queue }: Definition,
+    made: NewJob | undefined,
+    enqueued: Enqueued | undefined,
+  ): Enqueued {
+    const { events } = this.#options;
+    if (made === undefined || enqueued === undefined)
+      throw new MillraceError("DATABASE_UNAVAILABLE");
+    if (events.wants("job.enqueued")) {
+      events.emit("job.enqueued", { ...enqueued, type, queue, tenant: made.tenant });
+    }
+    return enqueued;
+  }
+
+  #createEnqueuer(kind: "ready" | "named"): Enqueuer {
+    const { store, config, clock, localWorkers, hear } = this.#options;
+    return new Enqueuer({
+      session: store.producer(kind),
+      keyWaitMs: config.keyWaitMs,
+      bulkAlone: kind === "named",
+      clock,
+      notices: store.notices,
+      admit: (calls) => this.#capacity.refusals(calls),
+      localWorkers: kind === "ready" ? localWorkers : () => [],
+      hear,
+    });
+  }
+}

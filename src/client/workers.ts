@@ -1,0 +1,122 @@
+// The workers of this process, and what it does for the queue's health while it has any.
+
+import { hostname } from "node:os";
+import type { Config } from "../config.ts";
+import { MillraceError } from "../domain/errors.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import type { Log } from "../runtime/log.ts";
+import { uuidv7 } from "../runtime/uuid.ts";
+import type { Notice, Queue, Store } from "../store/store.ts";
+import { Executor } from "../worker/executor.ts";
+import { type AnyJobDefinition, checkName, checkNumber } from "../worker/job-definition.ts";
+import { type DefaultHandler, Registry } from "../worker/registry.ts";
+import { Worker } from "../worker/worker.ts";
+import type { QueueCache } from "./queue-cache.ts";
+import { Upkeep } from "./upkeep.ts";
+
+export interface WorkOptions {
+  readonly concurrency?: number;
+  /** More queues than those of the definitions; with a default handler it may be all there is. */
+  readonly queues?: readonly string[];
+  /** Runs every type that has no definition. A worker that has one claims every type. */
+  readonly defaultHandler?: DefaultHandler;
+  readonly name?: string;
+  /** How long stop() lets handlers finish before their jobs are given back. */
+  readonly drainMs?: number;
+}
+
+export interface WorkersOptions {
+  readonly store: Store;
+  readonly config: Config;
+  readonly queues: QueueCache;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly events: Events;
+}
+
+export class Workers {
+  readonly #options: WorkersOptions;
+  readonly #running = new Set<Worker>();
+  #upkeep: Upkeep | null = null;
+  #listener: Promise<{ close(): Promise<void> }> | null = null;
+  #settledBefore = 0;
+
+  constructor(options: WorkersOptions) {
+    this.#options = options;
+  }
+
+  get running(): Iterable<Worker> {
+    return this.#running;
+  }
+
+  async start(definitions: readonly AnyJobDefinition[], options: WorkOptions): Promise<Worker> {
+    const registry = new Registry(definitions, options.defaultHandler);
+    const names = [...new Set([...registry.queues, ...(options.queues ?? [])])];
+    if (names.length === 0) names.push("default");
+    const queues = await this.#options.queues.ensure(names.map((name) => checkName("queue", name)));
+    this.#startUpkeep();
+    this.#listener ??= this.#options.store.listen((notice) => this.hear(notice));
+    await this.#listener;
+    const worker = this.#create(registry, queues, options);
+    await worker.start();
+    this.#running.add(worker);
+    return worker;
+  }
+
+  /** Wakes whoever a notice concerns, in this process. */
+  hear(notice: Notice): void {
+    if (notice.kind === "due") this.#upkeep?.due();
+    if (notice.kind === "queues") this.#options.queues.invalidate();
+    for (const worker of this.#running) worker.hear(notice);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#running].map((worker) => worker.stop()));
+    await this.#upkeep?.stop();
+    await (await this.#listener)?.close();
+  }
+
+  #create(registry: Registry, queues: readonly Queue[], options: WorkOptions): Worker {
+    const { config, log, store, clock, random, events } = this.#options;
+    const { resultLimitBytes, pollMs, leaseMs, renewMs } = config;
+    const worker: Worker = new Worker({
+      name: options.name ?? `${hostname()}:${process.pid}:${uuidv7().slice(-4)}`,
+      store,
+      registry,
+      executor: new Executor({ registry, log, random, resultLimitBytes }),
+      queueIds: queues.map((queue) => queue.id),
+      queueNames: queues.map((queue) => queue.name),
+      concurrency: concurrencyOf(options.concurrency),
+      pollMs,
+      leaseMs,
+      renewMs,
+      drainMs: checkNumber("drainMs", options.drainMs, 0, 2_147_483_647) ?? config.drainMs,
+      onStopped: () => {
+        this.#settledBefore += worker.settled;
+        this.#running.delete(worker);
+      },
+      clock,
+      random,
+      events,
+    });
+    return worker;
+  }
+
+  #startUpkeep(): void {
+    if (this.#upkeep !== null) return;
+    this.#upkeep = new Upkeep({
+      ...this.#options,
+      hear: (notice) => this.hear(notice),
+      settled: () =>
+        [...this.#running].reduce((sum, worker) => sum + worker.settled, this.#settledBefore),
+    });
+    void this.#upkeep.start();
+  }
+}
+
+function concurrencyOf(value = 10): number {
+  if (Number.isInteger(value) && value >= 1 && value <= 10_000) return value;
+  throw new MillraceError("OPTION_INVALID", "concurrency must be a whole number from 1 to 10000.");
+}
