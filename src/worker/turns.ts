@@ -26,6 +26,8 @@ export interface TurnsOptions {
   readonly room: () => number;
   readonly deliver: (jobs: readonly HeldJob[]) => void;
   readonly settled: () => void;
+  /** A job was put off: whoever promotes may have to wake earlier. */
+  readonly delayed: (delayMs: number) => void;
   readonly pollMs: number;
   readonly clock: Clock;
   readonly random: () => number;
@@ -141,6 +143,8 @@ export class Turns {
       const settlements = ended.map((one) => toSettlement(one, worker, now));
       const done = await session.settle(settlements, worker, process);
       await this.#confirm(ended, done.size === ended.length ? null : done);
+      const delays = ended.flatMap(({ outcome }) => ("delayMs" in outcome ? outcome.delayMs : []));
+      if (delays.length > 0) this.#options.delayed(Math.min(...delays));
     } catch (error) {
       settler.putBack(ended);
       throw error;

@@ -28,6 +28,7 @@ export interface WorkerOptions {
   readonly renewMs: number;
   readonly drainMs: number;
   readonly onStopped: () => void;
+  readonly onDelayed: (delayMs: number) => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
@@ -97,6 +98,7 @@ export class Worker implements Service {
       room: () => this.#room(),
       deliver: (jobs) => this.#deliver(jobs),
       settled: () => this.#noteIdle(),
+      delayed: options.onDelayed,
       pollMs: options.pollMs,
       clock,
       random,

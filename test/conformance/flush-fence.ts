@@ -8,6 +8,7 @@ import type { Connection } from "../../src/store/postgres/connection.ts";
 import { Database } from "../../src/store/postgres/database.ts";
 import { enqueueJobs } from "../../src/store/postgres/enqueue.ts";
 import { flushJobs, registerProducer, wasFlushed } from "../../src/store/postgres/flush.ts";
+import { statement } from "../../src/store/postgres/statement.ts";
 import type { NewJob } from "../../src/store/store.ts";
 import { until } from "../support/until.ts";
 import { ids, type Topic } from "./stage.ts";
@@ -16,6 +17,8 @@ export const flushFence: Topic = (stage) => {
   let database: Database;
   let connection: Connection;
   let other: Connection;
+  const events = new Events();
+  const lost = events.once("connection.lost");
 
   beforeAll(async () => {
     const [row] = await stage().sql<{ url: string }>(
@@ -26,7 +29,7 @@ export const flushFence: Topic = (stage) => {
       schema: "millrace",
       poolSize: 1,
       queryTimeoutMs: 30_000,
-      events: new Events(),
+      events,
       clock: systemClock,
       random: Math.random,
     });
@@ -113,6 +116,26 @@ export const flushFence: Topic = (stage) => {
     expect(await named([second], 1)).toBeNull();
     expect(await stage().store.findByKey("acme", second.key ?? "")).toBeNull();
     expect(await stored([second])).toBe(0);
+  });
+
+  it("does not go on with a transaction on another connection", async () => {
+    const jobId = randomUUID();
+    const name = statement(
+      "",
+      "insert into millrace.unique_name (scope, key, job_id) values ('x', $1::text, $2::uuid)",
+    );
+    const transaction = other.transaction(async () => {
+      await stage().sql(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'millrace fence too' and datname = current_database()`,
+      );
+      await lost;
+      await other.query(name, [jobId, jobId]);
+    });
+    await expect(transaction).rejects.toThrow();
+    expect(await stage().sql("select from millrace.unique_name where key = $1", [jobId])).toEqual(
+      [],
+    );
   });
 
   it("stores every job once although the producer's connection is cut mid-flush", async () => {

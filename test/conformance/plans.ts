@@ -48,8 +48,10 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       await fill(statistics === "of a time when all rows were ours" ? queueId : crowd);
       if (statistics === "of a time when all rows were ours") {
         await stage.sql("analyze");
-        for (const table of ["job", "scheduled_job"])
+        for (const table of ["job", "scheduled_job"]) {
           await stage.sql(`update millrace.${table} set queue_id = $1`, [crowd]);
+          await stage.sql(`vacuum millrace.${table}`);
+        }
       }
     }, 600_000);
     afterAll(() => stage?.close());

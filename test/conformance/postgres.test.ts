@@ -15,6 +15,7 @@ for (const { version, binDir } of await findServerBinaries()) {
     afterAll(() => server?.drop());
     const open = () => openTestStore(server?.url);
     storeConformance("the store", open);
-    describe("the fence of a flush", () => registerTopic(flushFence, open));
+    const openPatient = () => openTestStore(server?.url, { keyLockTimeoutMs: 20_000 });
+    describe("the fence of a flush", () => registerTopic(flushFence, openPatient));
   });
 }

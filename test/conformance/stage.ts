@@ -216,7 +216,7 @@ export function toSettlement(job: Settleable, outcome: Ending, charged = false):
   return { id: job.id, token: job.token, outcome, timeline, charged };
 }
 
-export const idOf = (answer: Enqueued | Error): string => {
+const idOf = (answer: Enqueued | Error): string => {
   if (answer instanceof Error) throw answer;
   return answer.id;
 };

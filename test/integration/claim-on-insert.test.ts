@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/index.ts";
 import { newQueue, useMillrace } from "../support/instance.ts";
@@ -5,6 +6,15 @@ import { until } from "../support/until.ts";
 
 // A poll that never comes: what runs was handed over or announced.
 const instances = useMillrace({ pollMs: 600_000 });
+
+/** Claimed by the statement that stored them: both times are its own. */
+async function handedOver(type: string): Promise<number> {
+  const rows = await instances.query<{ count: number }>(
+    "select count(*)::int from millrace.history where type = $1 and started_at = created_at",
+    [type],
+  );
+  return rows[0]?.count ?? 0;
+}
 
 describe("a producer beside an idle worker in one process", () => {
   it("keeps the order of acknowledgement", async () => {
@@ -41,6 +51,26 @@ describe("a producer beside an idle worker in one process", () => {
     }
   });
 
+  it("hands jobs over in the very statement that stores them, and in order", async () => {
+    const { millrace } = instances;
+    const seen: unknown[] = [];
+    const job = defineJob({
+      type: "handed.over",
+      queue: newQueue(),
+      run: ({ payload }) => void seen.push(payload),
+    });
+    await instances.work([job]);
+    let sent = 0;
+    await until("five were handed over", async () => {
+      await delay(5);
+      await millrace.waitFor((await millrace.enqueue(job, sent++)).id);
+      return (await handedOver(job.type)) >= 5;
+    });
+    expect(seen).toEqual([...Array(sent).keys()]);
+    const made = await millrace.enqueueMany(job, [sent, sent + 1, sent + 2]);
+    for (const { id } of made) expect(await millrace.waitFor(id)).toMatchObject({ attempt: 1 });
+  });
+
   it("hands nothing over while the queue is paused", async () => {
     const { millrace } = instances;
     const seen: unknown[] = [];
@@ -50,13 +80,21 @@ describe("a producer beside an idle worker in one process", () => {
       run: ({ payload }) => void seen.push(payload),
     });
     await instances.work([job]);
-    await millrace.waitFor((await millrace.enqueue(job, "before")).id);
+    await until("the worker is idle and takes what is offered", async () => {
+      await delay(5);
+      await millrace.waitFor((await millrace.enqueue(job, "before")).id);
+      return (await handedOver(job.type)) > 0;
+    });
     await millrace.pauseQueue(job.queue);
-    const { id } = await millrace.enqueue(job, "paused");
-    expect(await millrace.get(id)).toMatchObject({ state: "ready", attempt: 0 });
+    const ids: string[] = [];
+    for (let n = 0; n < 20; n++) {
+      await delay(20);
+      ids.push((await millrace.enqueue(job, n)).id);
+    }
+    for (const id of ids) expect(await millrace.get(id)).toMatchObject({ state: "ready" });
     await millrace.resumeQueue(job.queue);
-    await millrace.waitFor(id);
-    expect(seen).toEqual(["before", "paused"]);
+    for (const id of ids) await millrace.waitFor(id);
+    expect(seen.filter((payload) => payload !== "before")).toEqual([...Array(20).keys()]);
   });
 
   it("loses nothing and repeats nothing under load, with two workers", async () => {

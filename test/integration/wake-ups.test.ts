@@ -3,8 +3,8 @@ import { defineJob, Snooze } from "../../src/index.ts";
 import { createGate } from "../support/gate.ts";
 import { newQueue, useMillrace } from "../support/instance.ts";
 
-// A poll that never comes: whatever runs here was announced.
-const instances = useMillrace({ pollMs: 600_000 });
+// Polls and renewals that never come: whatever happens here was announced.
+const instances = useMillrace({ pollMs: 600_000, leaseMs: 900_000, renewMs: 600_000 });
 
 describe("without waiting for the poll", () => {
   it("a retry and a snooze start when they are due", async () => {

@@ -78,6 +78,15 @@ describe("a worker", () => {
     expect(ended[3]?.error?.message).toContain("rejected");
   });
 
+  it("waits for what only looks like a promise, as query builders do", async () => {
+    const { millrace } = instances;
+    const lazy = (value: number) =>
+      Object.fromEntries([["then", (resolve: (n: number) => void) => resolve(value)]]);
+    const job = defineJob({ type: "thenable", queue: newQueue(), run: () => lazy(7) });
+    await instances.work([job]);
+    expect(await millrace.result((await millrace.enqueue(job, 1)).id)).toBe(7);
+  });
+
   it("runs as many at once as its concurrency allows, and no more", async () => {
     const { millrace } = instances;
     const gate = createGate();

@@ -22,7 +22,10 @@ export interface TestSession {
   close(): Promise<void>;
 }
 
-export async function openTestStore(serverUrl?: string): Promise<TestStore> {
+export async function openTestStore(
+  serverUrl?: string,
+  options: { readonly keyLockTimeoutMs?: number } = {},
+): Promise<TestStore> {
   const database = await createDatabase(serverUrl);
   await migrate({ url: database.url, schema: "millrace" });
   const events = new Events();
@@ -32,7 +35,7 @@ export async function openTestStore(serverUrl?: string): Promise<TestStore> {
     poolSize: 4,
     queryTimeoutMs: 30_000,
     enqueuePatienceMs: 30_000,
-    keyLockTimeoutMs: 50,
+    keyLockTimeoutMs: options.keyLockTimeoutMs ?? 50,
     serverVersion: "?",
     events,
     clock: systemClock,

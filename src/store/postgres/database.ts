@@ -28,8 +28,8 @@ export class Database {
   constructor(options: DatabaseOptions) {
     this.#options = options;
     this.schema = options.schema;
-    this.channel = `millrace_${options.schema}`;
     this.renderer = new Renderer(options.schema);
+    this.channel = this.renderer.channel;
     this.#pool = new pg.Pool({
       ...clientConfig(options.url, "pool"),
       max: options.poolSize,

@@ -42,7 +42,8 @@ const renew = statement(
         and a.id not in (select id from freed) and a.id not in (select id from ended))
   )
   select ((select count(*) from freed) + (select count(*) from ended))::int as freed,
-    (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels
+    (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels,
+    (select pg_notify(@channel, 'late ' || string_agg(distinct queue_id::text, ',')) from freed having count(*) > 0)
   from renewed r`,
 );
 

@@ -25,7 +25,8 @@ const promote = statement(
     returning queue_id
   )
   select (select count(*) from due)::int as promoted,
-    (select json_agg(distinct queue_id) from made_ready) as queues`,
+    (select json_agg(distinct queue_id) from made_ready) as queues,
+    (select pg_notify(@channel, 'ready ' || string_agg(distinct queue_id::text, ',')) from made_ready having count(*) > 0)`,
 );
 
 const nextDue = statement(

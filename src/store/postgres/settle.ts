@@ -72,7 +72,11 @@ export const moveEnded = `current as materialized (
         retried = queue_count.retried + excluded.retried
   )`;
 
-const result = `select id, kind from ended union all select id, 'released' from freed`;
+// Given back in its old place, a job is behind the hints of everybody: they are told to scan.
+const result = `select id, kind from ended
+  union all select id, 'released' from freed
+  union all select null, pg_notify(@channel, 'late ' || string_agg(distinct queue_id::text, ','))::text
+    from freed having count(*) > 0`;
 
 const settleHeld = statement(
   "settle_held",
@@ -149,7 +153,7 @@ async function settleAll(
   let missing = settlements;
   for (let tries = 0; missing.length > 0 && tries < mostTries; tries++) {
     for (const [id, kind] of await run(JSON.stringify(missing.map(toRow)))) {
-      settled.set(String(id), String(kind));
+      if (id !== null) settled.set(String(id), String(kind));
     }
     missing = missing.filter(({ id }) => !settled.has(id));
   }

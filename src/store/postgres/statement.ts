@@ -1,4 +1,5 @@
-// SQL is static text. `millrace.` stands for the schema and is rendered once per database.
+// SQL is static text. `millrace.` stands for the schema and `@channel` for its notices; both are
+// rendered once per database.
 
 export interface Statement {
   readonly name: string;
@@ -8,10 +9,12 @@ export interface Statement {
 export const statement = (name: string, text: string): Statement => Object.freeze({ name, text });
 
 export class Renderer {
+  readonly channel: string;
   readonly #schema: string;
   readonly #rendered = new Map<Statement, Statement>();
 
   constructor(schema: string) {
+    this.channel = `millrace_${schema}`;
     this.#schema = `"${schema.replaceAll('"', '""')}".`;
   }
 
@@ -25,7 +28,8 @@ export class Renderer {
   }
 
   text(sql: string): string {
-    return sql.replace(/\bmillrace\./g, this.#schema);
+    const channel = `'${this.channel.replaceAll("'", "''")}'`;
+    return sql.replace(/\bmillrace\./g, this.#schema).replaceAll("@channel", channel);
   }
 }
 
