@@ -39,7 +39,7 @@ export async function openStore(config: Config, context: Context): Promise<Opene
       keyLockTimeoutMs: 50,
       serverVersion,
     });
-    await store.attachHistory();
+    await reachable(() => store.attachHistory());
     context.events.emit("millrace.started", {
       schema: config.schema,
       embedded: embedded !== null,
@@ -57,14 +57,20 @@ export async function openStore(config: Config, context: Context): Promise<Opene
 }
 
 async function prepare(url: string, config: Config, events: Events): Promise<string> {
-  try {
+  return reachable(async () => {
     await migrate({
       url,
       schema: config.schema,
       apply: config.migrate,
       onApplied: ({ version, name }) => events.emit("migration.applied", { version, name }),
     });
-    return await serverVersionOf(url);
+    return serverVersionOf(url);
+  });
+}
+
+async function reachable<T>(body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
   } catch (cause) {
     if (!isConnectionError(cause)) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);

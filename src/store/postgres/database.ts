@@ -33,6 +33,7 @@ export class Database {
     this.#pool = new pg.Pool({
       ...clientConfig(options.url, "pool"),
       max: options.poolSize,
+      query_timeout: 3 * options.queryTimeoutMs,
       idleTimeoutMillis: 10_000,
       allowExitOnIdle: true,
     });

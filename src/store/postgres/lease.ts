@@ -2,6 +2,7 @@
 
 import type { Renewal } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { isRetryable } from "./failures.ts";
 import { moveEnded } from "./settle.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -12,21 +13,26 @@ const open = statement(
 );
 
 // Only a claim older than the previous renewal can be known to be unlisted on purpose: whoever holds
-// it has had an answer since, and registers every claim before sending it. $3 is the lease again, as
-// the process that the counts belong to.
+// it has had an answer since, and registers every claim before sending it.
 const renew = statement(
   "renew_lease",
   `with before as (
     select id, renewed_at from millrace.lease where id = $1::uuid for update
   ),
   renewed as (
-    update millrace.lease l set renewed_at = now(), expires_at = now() + $4::int * interval '1 ms'
-    from before b where l.id = b.id returning l.id
-  ),
-  unlisted as materialized (
-    select c.id, c.job_ids from millrace.claim c, before b
-    where c.lease_id = b.id and c.created_at < b.renewed_at and c.id <> all ($5::uuid[])
-  ),
+    update millrace.lease l set renewed_at = now(), expires_at = now() + $2::int * interval '1 ms'
+    from before b where l.id = b.id returning l.id, b.renewed_at as before
+  )
+  select (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels,
+    (select json_agg(c.id) from millrace.claim c
+      where c.lease_id = r.id and c.created_at < r.before and c.id <> all ($3::uuid[])) as unlisted
+  from renewed r`,
+);
+
+// $1 are claims, $3 the lease, as the process that the counts belong to.
+const giveBack = statement(
+  "give_back_claims",
+  `with unlisted as materialized (select id, job_ids from millrace.claim where id = any ($1::uuid[])),
   allowed as materialized (
     select x.id, u.id as claim_id, j.claim_no, 'released' as kind, 0::bigint as delay_ms, false as charged,
       null::text as error_class, null::text as fingerprint, null::text as message, null::text as stack, j.timeline
@@ -42,9 +48,7 @@ const renew = statement(
         and a.id not in (select id from freed) and a.id not in (select id from ended))
   )
   select ((select count(*) from freed) + (select count(*) from ended))::int as freed,
-    (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels,
-    (select pg_notify(@channel, 'late ' || string_agg(distinct queue_id::text, ',')) from freed having count(*) > 0)
-  from renewed r`,
+    (select pg_notify(@channel, 'late ' || string_agg(distinct queue_id::text, ',')) from freed having count(*) > 0)`,
 );
 
 const close = statement(
@@ -77,16 +81,30 @@ export async function renewLease(
   leaseMs: number,
   claims: readonly string[],
 ): Promise<Renewal> {
-  const rows = await connection.query<{ freed: number; cancels: string[] | null }>(renew, [
-    leaseId,
-    null,
-    leaseId,
-    String(leaseMs),
-    arrayText(claims),
-  ]);
+  const rows = await connection.query<{ cancels: string[] | null; unlisted: string[] | null }>(
+    renew,
+    [leaseId, String(leaseMs), arrayText(claims)],
+  );
   const row = rows[0];
   if (row === undefined) return { renewed: false, cancels: [], released: 0 };
-  return { renewed: true, cancels: row.cancels ?? [], released: row.freed };
+  const released = row.unlisted === null ? 0 : await release(connection, leaseId, row.unlisted);
+  return { renewed: true, cancels: row.cancels ?? [], released };
+}
+
+/** Apart from the renewal, which must not wait for anybody's lock; what fails is tried at the next one. */
+async function release(
+  connection: Connection,
+  leaseId: string,
+  claims: readonly string[],
+): Promise<number> {
+  try {
+    const values = [arrayText(claims), null, leaseId];
+    const rows = await connection.query<{ freed: number }>(giveBack, values);
+    return rows[0]?.freed ?? 0;
+  } catch (error) {
+    if (isRetryable(error)) return 0;
+    throw error;
+  }
 }
 
 /** Whatever a closed lease still holds is found by the reclaimer at once: a claim without a lease is over. */

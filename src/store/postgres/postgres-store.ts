@@ -98,7 +98,7 @@ export class PostgresStore implements Store {
   }
 
   lease(name: string): LeaseSession {
-    const connection = this.#database.reserve(name);
+    const connection = this.#database.reserve(name, { settings: { lock_timeout: "1s" } });
     return {
       open: (lease) => openLease(connection, lease),
       renew: (leaseId, leaseMs, claims) => renewLease(connection, leaseId, leaseMs, claims),
