@@ -10,6 +10,7 @@ export interface JobMeta {
   readonly payloadVersion?: string;
   readonly reprocessOf?: string;
   readonly source?: string;
+  readonly cancelReason?: string;
 }
 
 /** A job as everybody but its holder sees it. */

@@ -52,7 +52,15 @@ export class Events {
   }
 
   emit<N extends EventName>(name: N, event: EventMap[N]): void {
-    for (const listener of this.#listeners.get(name) ?? []) (listener as Listener<N>)(event);
+    for (const listener of this.#listeners.get(name) ?? []) {
+      try {
+        (listener as Listener<N>)(event);
+      } catch (error) {
+        // A listener's fault must not undo what it was told of.
+        if (name !== "service.failed")
+          this.emit("service.failed", { service: `listener of ${name}`, error });
+      }
+    }
   }
 
   /** Resolves with the next event of this name that fits. */

@@ -72,7 +72,7 @@ export function logEvents(events: Events, log: Log, level: string): void {
 
 function fieldsOf(event: EventMap[EventName]): object {
   const fields: Record<string, unknown> = { ...event };
-  if ("error" in fields) fields.err = fields.error;
+  if ("error" in fields) fields.err = plainError(fields.error);
   delete fields.error;
   const { outcome } = fields;
   if (typeof outcome === "object" && outcome !== null && "kind" in outcome) {
@@ -80,4 +80,12 @@ function fieldsOf(event: EventMap[EventName]): object {
     if ("error" in outcome) fields.error = outcome.error;
   }
   return fields;
+}
+
+/** Drivers hang their connections on their errors; a log line wants none of that. */
+function plainError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { name, message, stack } = error;
+  const code = "code" in error ? { code: error.code } : {};
+  return { type: name, message, ...code, stack };
 }

@@ -64,7 +64,7 @@ export class Executor {
       let payload = lift(job, definition);
       if (definition?.schema !== undefined) payload = await validate(payload, definition.schema);
       const returned = this.#run(job, payload, abort);
-      const result = returned instanceof Promise ? await returned : returned;
+      const result = isThenable(returned) ? await returned : returned;
       return { kind: "completed", result, json: this.#toJson(result) };
     } catch (error) {
       return this.#outcomeOfThrown(job, error, abort, definition);
@@ -76,9 +76,10 @@ export class Executor {
     const handler = registry.handler(job.type);
     if (handler === undefined) throw new MillraceError("UNKNOWN_JOB_TYPE");
     const context = new RunContext(job, payload, abort, log);
-    return job.maxRuntimeMs === null
+    const maxRuntimeMs = job.maxRuntimeMs ?? registry.definition(job.type)?.maxRuntimeMs;
+    return maxRuntimeMs === undefined
       ? handler(context)
-      : within(job.maxRuntimeMs, abort, async () => handler(context));
+      : within(maxRuntimeMs, abort, async () => handler(context));
   }
 
   /** What is stored; undefined for nothing. */
@@ -90,7 +91,7 @@ export class Executor {
     } catch (cause) {
       throw new NonRetryableError("RESULT_INVALID: the result cannot be stored as JSON", { cause });
     }
-    if (text === undefined || nulEscape.test(text) || !text.isWellFormed()) {
+    if (text === undefined || unstorable.test(text)) {
       throw new NonRetryableError("RESULT_INVALID: the result cannot be stored as JSON");
     }
     if (Buffer.byteLength(text) > this.#options.resultLimitBytes) {
@@ -138,7 +139,14 @@ async function validate(
   return result.value;
 }
 
-const nulEscape = /(?<!\\)(?:\\\\)*\\u0000/;
+/** JSON.stringify writes NUL and lone surrogates as escapes; PostgreSQL can read neither back. */
+const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i;
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === "object" &&
+  value !== null &&
+  "then" in value &&
+  typeof value.then === "function";
 
 /** A handler that ignores its signal is left behind; its token decides nothing any more. */
 async function within<T>(ms: number, abort: AbortHandle, run: () => Promise<T>): Promise<T> {

@@ -35,7 +35,9 @@ export class Fetcher {
   #scanAllowedAt = 0;
   #scannedAt = Number.NEGATIVE_INFINITY;
   #fresh = true;
-  #scanWanted = true;
+  /** Somebody said that something older than our hints may be there. */
+  #late = true;
+  #scanWanted = false;
 
   constructor(options: FetcherOptions) {
     this.#options = options;
@@ -53,27 +55,30 @@ export class Fetcher {
   /** Something may be ready; `late`: possibly before the place where hints look. */
   wake(late: boolean): void {
     this.#fresh = true;
-    if (late) this.#scanWanted = true;
+    if (late) this.#late = true;
   }
 
   /** Nothing was left when we looked last, and nobody has said otherwise since. */
   get idle(): boolean {
-    return !this.#fresh && !this.#scanWanted;
+    return !this.#fresh && !this.#late;
   }
 
   /** Until a claim makes sense: 0 now, a time when only the ration holds us back, null when idle. */
   waitMs(): number | null {
-    if (this.idle) return null;
+    if (this.idle && !this.#scanWanted) return null;
     if (this.#fresh && this.#trails.size > 0) return 0;
     return Math.max(0, this.#scanAllowedAt - this.#now());
   }
 
   request(leaseId: string, limit: number, suspect: boolean): ClaimRequest | null {
-    if (this.idle || limit <= 0 || this.#queueIds.length === 0) return null;
+    if ((this.idle && !this.#scanWanted) || limit <= 0 || this.#queueIds.length === 0) return null;
     const scan = this.#scanNow();
     if (!scan && (!this.#fresh || this.#trails.size === 0)) return null;
     this.#fresh = false;
-    if (scan) this.#scanWanted = false;
+    if (scan) {
+      this.#late = false;
+      this.#scanWanted = false;
+    }
     return {
       claimId: this.#options.newClaimId(),
       leaseId,
@@ -88,7 +93,8 @@ export class Fetcher {
   #scanNow(): boolean {
     const now = this.#now();
     if (now < this.#scanAllowedAt) return false;
-    return this.#scanWanted || this.#trails.size === 0 || now - this.#scannedAt >= scanEveryMs;
+    if (this.#late || this.#scanWanted || this.#trails.size === 0) return true;
+    return now - this.#scannedAt >= scanEveryMs;
   }
 
   answered(request: ClaimRequest, jobs: Turned["jobs"], durationMs: number): void {

@@ -10,8 +10,6 @@ export interface Ended {
   readonly job: ClaimedJob;
   readonly outcome: Outcome;
   readonly durationMs: number;
-  /** Sent before without effect, and not because it was a repeat: the row may just have moved. */
-  readonly again?: boolean;
 }
 
 export class Settler {

@@ -42,6 +42,7 @@ export class Turns {
   #stopped = false;
   #claiming = true;
   #underWay = false;
+  #claimUnderWay = false;
   #loop: Promise<void> = Promise.resolve();
   #batch = mostPerTurn;
   #errors = 0;
@@ -53,8 +54,9 @@ export class Turns {
     this.#options = options;
   }
 
-  get underWay(): boolean {
-    return this.#underWay;
+  /** A claim is on its way: what it brings is not known yet. */
+  get claimUnderWay(): boolean {
+    return this.#claimUnderWay;
   }
 
   async start(): Promise<void> {
@@ -115,6 +117,7 @@ export class Turns {
     if (claim !== null) held.expect(claim.claimId);
     const finishedClaims = held.takeFinishedClaims();
     this.#underWay = true;
+    this.#claimUnderWay = claim !== null;
     try {
       const completions = ended.map(toCompletion);
       const turned = await session.turn({ worker, process, completions, finishedClaims, claim });
@@ -132,6 +135,7 @@ export class Turns {
       throw error;
     } finally {
       this.#underWay = false;
+      this.#claimUnderWay = false;
       for (const resolve of this.#turnEnded.splice(0)) resolve();
     }
   }
@@ -181,14 +185,12 @@ export class Turns {
   }
 
   #missed(one: Ended, stored: RunOutcome | undefined): void {
-    const { events, settler } = this.#options;
+    const { events } = this.#options;
     const { job, outcome } = one;
     const event = { ...runningJob(job), outcome: outcome.kind };
     if (stored === outcome.kind) {
       events.emit("job.settle_repeated", event);
       this.#settled(one);
-    } else if (stored === undefined && one.again !== true) {
-      settler.add({ ...one, again: true });
     } else {
       this.#letGo(job);
       events.emit("job.settle_refused", event);

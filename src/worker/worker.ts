@@ -149,7 +149,7 @@ export class Worker implements Service {
   /** Offers to take fresh jobs of these queues straight from the flush that inserts them. */
   offer(jobs: readonly { queueId: number; type: string }[]): ImmediateClaim | null {
     const room = this.#room();
-    if (this.#state !== "running" || room === 0 || !this.#fetcher.idle || this.#turns.underWay)
+    if (this.#state !== "running" || room === 0 || !this.#fetcher.idle || this.#turns.claimUnderWay)
       return null;
     const { queueIds } = this.#fetcher;
     const { registry } = this.#options;

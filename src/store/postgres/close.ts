@@ -35,7 +35,10 @@ const cancel = statement(
   "cancel_job",
   `with ${archiveWaiting},
   flagged as (
-    update millrace.job set cancel_requested = true where id = $1 and claim_id is not null returning id, claim_id
+    update millrace.job set cancel_requested = true,
+      meta = case when $3::text is null then meta
+        else (coalesce(meta::jsonb, '{}') || jsonb_build_object('cancelReason', $3::text))::json end
+    where id = $1 and claim_id is not null returning id, claim_id
   ),
   told as (
     update millrace.claim c set cancels = array_append(c.cancels, f.id) from flagged f where c.id = f.claim_id

@@ -5,7 +5,7 @@ import pg from "pg";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import { isConnectionError } from "./failures.ts";
-import type { Renderer, Statement } from "./statement.ts";
+import type { Renderer, RunStatement, Statement } from "./statement.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -46,6 +46,16 @@ export function clientConfig(
   };
 }
 
+async function queryOn<R extends pg.QueryResultRow>(
+  client: pg.Client,
+  renderer: Renderer,
+  source: Statement,
+  values: unknown[],
+): Promise<R[]> {
+  const { name, text } = renderer.render(source);
+  return (await client.query<R>({ name, text, values })).rows;
+}
+
 export class Connection {
   readonly #options: ConnectionOptions;
   #client: pg.Client | null = null;
@@ -68,27 +78,25 @@ export class Connection {
     );
   }
 
-  async query<R extends pg.QueryResultRow>(
-    source: Statement,
-    values: unknown[] = [],
-  ): Promise<R[]> {
-    const { name, text } = this.#options.renderer.render(source);
-    return this.#run((client) =>
-      client.query<R>({ name, text, values }).then((result) => result.rows),
-    );
+  query<R extends pg.QueryResultRow>(source: Statement, values: unknown[] = []): Promise<R[]> {
+    return this.#run((client) => queryOn<R>(client, this.#options.renderer, source, values));
   }
 
-  /** BEGIN … COMMIT on this connection; nobody else may use it meanwhile. */
-  async transaction<T>(body: () => Promise<T>): Promise<T> {
-    await this.#run((client) => client.query("begin"));
-    try {
-      const value = await body();
-      await this.#run((client) => client.query("commit"));
-      return value;
-    } catch (error) {
-      if (!isConnectionError(error)) await this.#run((client) => client.query("rollback"));
-      throw error;
-    }
+  /** BEGIN … COMMIT on one and the same server connection, with nobody else's query in between. */
+  transaction<T>(body: (query: RunStatement) => Promise<T>): Promise<T> {
+    return this.#run(async (client) => {
+      await client.query("begin");
+      try {
+        const value = await body((source, values) =>
+          queryOn(client, this.#options.renderer, source, values),
+        );
+        await client.query("commit");
+        return value;
+      } catch (error) {
+        if (!isConnectionError(error)) await client.query("rollback");
+        throw error;
+      }
+    });
   }
 
   async connect(): Promise<void> {

@@ -37,9 +37,9 @@ export class Database {
       idleTimeoutMillis: 10_000,
       allowExitOnIdle: true,
     });
-    this.#pool.on("error", (error) =>
-      options.events.emit("connection.lost", { connection: "pool", error }),
-    );
+    this.#pool.on("error", (error) => {
+      if (!this.#pool.ending) options.events.emit("connection.lost", { connection: "pool", error });
+    });
   }
 
   async query<R extends pg.QueryResultRow>(

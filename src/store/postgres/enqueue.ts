@@ -5,7 +5,7 @@
 import { MillraceError } from "../../domain/errors.ts";
 import type { Enqueued, NewJob } from "../store.ts";
 import { newJobNames, newJobParameters, newJobRows } from "./job-columns.ts";
-import { arrayText, sparseArrayText, statement } from "./statement.ts";
+import { arrayText, type RunStatement, sparseArrayText, statement } from "./statement.ts";
 
 // $1/$2: flush number and producer, or null inside the caller's transaction.
 const enqueueGeneral = statement(
@@ -89,11 +89,6 @@ const dropNames = statement(
   "drop_names",
   `delete from millrace.unique_name where job_id = any($1::text::uuid[])`,
 );
-
-export type RunStatement = (
-  source: { name: string; text: string },
-  values: unknown[],
-) => Promise<Record<string, unknown>[]>;
 
 export interface GeneralEnqueue {
   readonly flushNo: number | null;

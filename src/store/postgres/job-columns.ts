@@ -12,8 +12,7 @@ export function newJobParameters(jobs: readonly NewJob[]): (string | null)[] {
     arrayText(jobs.map((job) => job.maxAttempts)),
     arrayText(jobs.map((job) => job.type)),
     arrayText(jobs.map((job) => job.tenant)),
-    // JSON text has no line break in it, and splitting is cheaper than parsing twice.
-    jobs.map((job) => job.payload).join("\n"),
+    jobs.map((job) => oneLine(job.payload)).join("\n"),
     sparseArrayText(jobs.map((job) => job.expiresInMs)),
     sparseArrayText(jobs.map((job) => job.maxRuntimeMs)),
     sparseArrayText(jobs.map((job) => job.correlationId)),
@@ -22,6 +21,10 @@ export function newJobParameters(jobs: readonly NewJob[]): (string | null)[] {
     sparseArrayText(jobs.map((job) => (job.meta === undefined ? null : JSON.stringify(job.meta)))),
   ];
 }
+
+/** Payloads travel as lines: splitting is cheaper than parsing twice, and compact JSON has no line break. */
+const oneLine = (json: string): string =>
+  json.includes("\n") ? JSON.stringify(JSON.parse(json)) : json;
 
 export const newJobRows = `rows from (
     unnest($3::text::uuid[]), unnest($4::text::int[]), unnest($5::text::smallint[]),

@@ -9,6 +9,7 @@ import type { Connection } from "./connection.ts";
 import { answersOfCommitted, enqueueJobs, needsTransaction } from "./enqueue.ts";
 import { isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
 import { flushAndClaimJobs, flushJobs, registerProducer, sendNotice, wasFlushed } from "./flush.ts";
+import type { RunStatement } from "./statement.ts";
 
 export interface ProducerOptions {
   readonly connection: Connection;
@@ -81,15 +82,16 @@ export class PostgresProducer implements ProducerSession {
     atomic: boolean,
   ): Promise<Flushed | null> {
     const { connection } = this.#options;
-    const run = () => enqueueJobs((source, values) => connection.query(source, values), request);
-    const together = async () => {
-      const answers = await run();
+    const enqueue = async (run: RunStatement) => {
+      const answers = await enqueueJobs(run, request);
       const refused = atomic ? answers?.find((answer) => answer instanceof Error) : undefined;
       if (refused !== undefined) throw refused;
       return answers;
     };
-    const inTransaction = atomic || needsTransaction(request.jobs);
-    const answers = inTransaction ? await connection.transaction(together) : await run();
+    const answers =
+      atomic || needsTransaction(request.jobs)
+        ? await connection.transaction(enqueue)
+        : await enqueue((source, values) => connection.query(source, values));
     return answers === null ? null : { answers, claimedAt: null, lastSeq: null };
   }
 

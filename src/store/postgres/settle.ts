@@ -55,10 +55,11 @@ export const moveEnded = `current as materialized (
   archived as (
     insert into millrace.history (id, state, created_at, started_at, finished_at, claim_id, queue_id, claim_no,
       retention_days, weight, attempt, max_attempts, crash_count, type, tenant, worker, payload,
-      correlation_id, idempotency_key, reference, meta, timeline)
+      correlation_id, idempotency_key, reference, meta, timeline, closed_reason)
     select e.id, 'cancelled', e.created_at, e.started_at, now(), e.claim_id, e.queue_id, e.claim_no,
       q.retention_days, e.weight, e.new_attempt, e.max_attempts, e.new_crash_count, e.type, e.tenant, $2::text, e.payload,
-      e.correlation_id, e.idempotency_key, e.reference, e.meta, e.new_timeline
+      e.correlation_id, e.idempotency_key, e.reference, e.meta, e.new_timeline,
+      e.meta->>'cancelReason'
     from ended e join millrace.queue q on q.id = e.queue_id where e.kind = 'cancelled'
   ),
   counted as (

@@ -6,6 +6,12 @@ export interface Statement {
   readonly text: string;
 }
 
+/** Runs a statement wherever the caller wants it run: on a connection, or in somebody's transaction. */
+export type RunStatement = (
+  source: Statement,
+  values: unknown[],
+) => Promise<Record<string, unknown>[]>;
+
 export const statement = (name: string, text: string): Statement => Object.freeze({ name, text });
 
 export class Renderer {

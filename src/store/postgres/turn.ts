@@ -77,23 +77,26 @@ const headsByHint = `start as materialized (
 const runnable = `j.claim_id is null and (j.expires_at is null or j.expires_at > now())
           and ($13::text[] is null or j.type = any($13::text[]))`;
 
-const take = `claimed as (
-    update millrace.job j
-    set claim_id = $10::uuid, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = now()
-    where j.ctid = any (array(
-      select found.tid from start s cross join lateral (
-        select j.ctid as tid from millrace.job j
-        where j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0 and j.lane = 0
-          and j.seq > s.seq and ${runnable}
-        order by j.seq limit $12::int for update skip locked
-      ) found limit $12::int
-    ) || array(
+const take = `suspect as materialized (
+    select array(
       select found.tid from start s cross join lateral (
         select j.ctid as tid from millrace.job j
         where $15::boolean and j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0
           and j.lane = -1 and ${runnable}
         order by j.seq limit 1 for update skip locked
-      ) found limit 1
+      ) found limit least(1, $12::int)
+    ) as tids
+  ),
+  claimed as (
+    update millrace.job j
+    set claim_id = $10::uuid, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = now()
+    where j.ctid = any ((select tids from suspect) || array(
+      select found.tid from start s cross join lateral (
+        select j.ctid as tid from millrace.job j
+        where j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0 and j.lane = 0
+          and j.seq > s.seq and ${runnable}
+        order by j.seq limit $12::int for update skip locked
+      ) found limit $12::int - (select cardinality(tids) from suspect)
     ))
     returning j.*
   ),
@@ -182,7 +185,7 @@ export async function takeTurn(connection: Connection, turn: Turn): Promise<Turn
   const { claim } = turn;
   if (claim === null) {
     const rows = await connection.rows(settleOnly, settleParameters(turn));
-    return { completed: completedOf(rows), jobs: [] };
+    return { completed: await completeMissing(connection, turn, completedOf(rows)), jobs: [] };
   }
   const source = claim.hints === null ? turnByScan : turnByHint;
   const rows = await connection.rows(source, [
@@ -192,7 +195,7 @@ export async function takeTurn(connection: Connection, turn: Turn): Promise<Turn
   ]);
   const jobs: ClaimedRow[] = [];
   for (let i = 1; i < rows.length; i++) jobs.push(new ClaimedRow(claim.claimId, rows[i] ?? []));
-  return { completed: completedOf(rows), jobs };
+  return { completed: await completeMissing(connection, turn, completedOf(rows)), jobs };
 }
 
 function completedOf(rows: unknown[][]): ReadonlySet<string> | null {
@@ -202,6 +205,22 @@ function completedOf(rows: unknown[][]): ReadonlySet<string> | null {
 }
 
 const none: ReadonlySet<string> = new Set();
+
+/**
+ * A cancel requested at the same moment replaces the row that the statement has found, and the
+ * statement passes over it: whoever is missing is looked for again before it counts as superseded.
+ */
+async function completeMissing(
+  connection: Connection,
+  turn: Turn,
+  completed: ReadonlySet<string> | null,
+): Promise<ReadonlySet<string> | null> {
+  if (completed === null || turn.completions.length === 0) return null;
+  const missing = turn.completions.filter(({ id }) => !completed.has(id));
+  const again = { ...turn, completions: missing, finishedClaims: [] };
+  const found = completedOf(await connection.rows(settleOnly, settleParameters(again)));
+  return found === null ? null : new Set([...completed, ...found]);
+}
 
 /** The same claim id returns the same jobs, as far as they are still held under it. */
 export async function replayClaim(connection: Connection, claimId: string): Promise<Claimed> {
