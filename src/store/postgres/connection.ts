@@ -28,6 +28,7 @@ export interface ConnectionOptions {
 const planSettings = {
   enable_seqscan: "off",
   enable_bitmapscan: "off",
+  plan_cache_mode: "force_generic_plan",
   jit: "off",
 };
 
