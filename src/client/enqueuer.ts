@@ -84,10 +84,11 @@ export class Enqueuer {
   }
 
   async #flushAll(): Promise<void> {
+    // Everybody in this tick joins the flush; from the second on, everybody who was just answered too.
+    await Promise.resolve();
     do {
-      // Everybody who was just answered, and everybody in this tick, joins the flush.
-      await new Promise(setImmediate);
       await this.#flushSafely(this.#nextCalls());
+      await new Promise(setImmediate);
     } while (this.#calls.length > 0);
     this.#flushing = null;
   }

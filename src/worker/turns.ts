@@ -115,7 +115,8 @@ export class Turns {
     const { session, fetcher, held, worker, process, clock, settler, deliver } = this.#options;
     const started = clock.monotonic();
     if (claim !== null) held.expect(claim.claimId);
-    const finishedClaims = held.takeFinishedClaims();
+    // Without completions the statement is a plain claim; their rows go with the next ones.
+    const finishedClaims = ended.length > 0 ? held.takeFinishedClaims() : [];
     this.#underWay = true;
     this.#claimUnderWay = claim !== null;
     try {

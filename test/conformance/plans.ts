@@ -5,13 +5,14 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { uuidv7 } from "../../src/runtime/uuid.ts";
+import { replayClaim } from "../../src/store/postgres/claim.ts";
 import { enqueueJobs } from "../../src/store/postgres/enqueue.ts";
 import { flushAndClaimJobs, flushJobs, registerProducer } from "../../src/store/postgres/flush.ts";
 import { findLapsed } from "../../src/store/postgres/lapsed.ts";
 import { renewLease } from "../../src/store/postgres/lease.ts";
 import { expireDue, promoteDue } from "../../src/store/postgres/promote.ts";
 import { settleJobs, settleLapsedJobs } from "../../src/store/postgres/settle.ts";
-import { replayClaim, takeTurn } from "../../src/store/postgres/turn.ts";
+import { takeTurn } from "../../src/store/postgres/turn.ts";
 import type { ClaimHint, NewJob } from "../../src/store/store.ts";
 import { type ExplainedPlan, Explainer } from "../support/explain.ts";
 import { openTestStore, type TestStore } from "../support/store.ts";

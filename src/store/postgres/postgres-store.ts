@@ -13,6 +13,7 @@ import type {
   UpkeepSession,
   WorkerSession,
 } from "../store.ts";
+import { replayClaim } from "./claim.ts";
 import { cancelJob, deleteJob } from "./close.ts";
 import { Database } from "./database.ts";
 import { discardJob, listDeadLetters, reprocessJob } from "./dead-letters.ts";
@@ -33,7 +34,7 @@ import {
 } from "./queues.ts";
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
 import { settleJobs, settleLapsedJobs } from "./settle.ts";
-import { replayClaim, takeTurn } from "./turn.ts";
+import { takeTurn } from "./turn.ts";
 import { tidyUp, vacuumHotTables } from "./upkeep.ts";
 
 export interface PostgresStoreOptions {

@@ -1,0 +1,183 @@
+// Taking a batch of ready jobs: a HOT update of rows found by the claim index.
+//
+// `ctid = any(array(…))` keeps the plan the same whatever the statistics. Claims by hint are on the way
+// of every pickup and look at nothing else; suspects (lane −1) are found by scans.
+
+import type { ClaimedJob, JobMeta } from "../../domain/job.ts";
+import type { Timeline } from "../../domain/timeline.ts";
+import type { Token } from "../../domain/token.ts";
+import type { Claimed, ClaimRequest } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { arrayText, statement } from "./statement.ts";
+
+const openQueues = `open_queue as materialized (
+    select q.id, w.place from unnest($5::int[]) with ordinality w (id, place)
+    join millrace.queue q on q.id = w.id and q.paused_at is null and q.is_active
+  )`;
+
+// A loose scan: one index probe per weight that a queue holds.
+const headsByScan = `head (queue_id, place, weight) as (
+    select o.id, o.place,
+      (select j.weight from millrace.job j where j.queue_id = o.id order by j.weight limit 1)
+    from open_queue o
+    union all
+    select h.queue_id, h.place,
+      (select j.weight from millrace.job j where j.queue_id = h.queue_id and j.weight > h.weight
+        order by j.weight limit 1)
+    from head h where h.weight is not null
+  ),
+  start as materialized (
+    select queue_id, weight, 0::bigint as seq from head where weight is not null order by weight, place
+  )`;
+
+const headsByHint = `start as materialized (
+    select h.queue_id, h.weight, h.seq
+    from unnest($6::int[], $7::smallint[], $8::bigint[]) h (queue_id, weight, seq)
+    join open_queue o on o.id = h.queue_id order by h.weight, o.place
+  )`;
+
+const ready = (lane: 0 | -1, limit: string) => `select found.tid from start s cross join lateral (
+        select j.ctid as tid from millrace.job j
+        where j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0 and j.lane = ${lane}
+          and j.seq > s.seq and j.claim_id is null and (j.expires_at is null or j.expires_at > now())
+          and ($4::text[] is null or j.type = any($4::text[]))
+        order by j.seq limit ${limit} for update skip locked
+      ) found limit ${limit}`;
+
+const noSuspect = "array[]::tid[]";
+
+const suspect = `suspect as materialized (
+    select array(${ready(-1, "case when $6::boolean then least(1, $3::int) else 0 end")}) as tids
+  )`;
+
+const take = (suspects: string) => `claimed as (
+    update millrace.job j
+    set claim_id = $1::uuid, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = now()
+    where j.ctid = any (${suspects} || array(${ready(0, `$3::int - cardinality(${suspects})`)}))
+    returning j.*
+  ),
+  recorded as (
+    insert into millrace.claim (id, lease_id, deadline, job_ids)
+    select $1::uuid, $2::uuid, now() + min(max_runtime_ms) * interval '1 ms', array_agg(id)
+    from claimed having count(*) > 0
+  )`;
+
+/** Common table expressions that end in `claimed`; they use the first parameters of their statement. */
+export const claimByScan = {
+  parameters: 6,
+  text: `${openQueues}, ${headsByScan}, ${suspect}, ${take("(select tids from suspect)")}`,
+};
+
+export const claimByHint = {
+  parameters: 8,
+  text: `${openQueues}, ${headsByHint}, ${take(noSuspect)}`,
+};
+
+// What most jobs do not have shares one column, and times are plain numbers: reading rows is a good part
+// of a worker's time.
+const columns = `id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, payload,
+    date_part('epoch', created_at), date_part('epoch', started_at), weight, seq::float8,
+    case when num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0
+      then json_build_array(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) end`;
+
+export const selectClaimed = `select ${columns} from claimed order by weight, seq`;
+
+const replay = statement(
+  "replay_claim",
+  `select ${columns} from millrace.job
+  where id = any (array(select unnest(job_ids) from millrace.claim where id = $1::uuid))
+    and claim_id = $1::uuid
+  order by weight, seq`,
+);
+
+export function claimParameters(claim: ClaimRequest): (string | null)[] {
+  const common = [
+    claim.claimId,
+    claim.leaseId,
+    String(claim.limit),
+    claim.types === null ? null : arrayText(claim.types),
+    arrayText(claim.queueIds),
+  ];
+  const { hints } = claim;
+  if (hints === null) return [...common, String(claim.suspect)];
+  return [
+    ...common,
+    arrayText(hints.map((hint) => hint.queueId)),
+    arrayText(hints.map((hint) => hint.weight)),
+    arrayText(hints.map((hint) => hint.afterSeq)),
+  ];
+}
+
+/** The same claim id returns the same jobs, as far as they are still held under it. */
+export async function replayClaim(connection: Connection, claimId: string): Promise<Claimed> {
+  return { jobs: toJobs(claimId, await connection.rows(replay, [claimId])) };
+}
+
+export const toJobs = (claimId: string, rows: readonly unknown[][]): Claimed["jobs"] =>
+  rows.map((row) => new ClaimedRow(claimId, row));
+
+type Rare = [
+  number | null,
+  string | null,
+  string | null,
+  string | null,
+  JobMeta | null,
+  Timeline | null,
+];
+
+const nothingRare: Rare = [null, null, null, null, null, null];
+const noMeta: JobMeta = Object.freeze({});
+const noTimeline: Timeline = Object.freeze([]);
+
+class ClaimedRow implements ClaimedJob {
+  readonly id: string;
+  readonly token: Token;
+  readonly type: string;
+  readonly queueId: number;
+  readonly tenant: string;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly crashCount: number;
+  readonly payload: unknown;
+  readonly weight: number;
+  readonly seq: number;
+  readonly maxRuntimeMs: number | null;
+  readonly correlationId: string;
+  readonly idempotencyKey: string;
+  readonly reference: string | null;
+  readonly meta: JobMeta;
+  readonly timeline: Timeline;
+  readonly #createdAt: number;
+  readonly #startedAt: number;
+
+  constructor(claimId: string, row: unknown[]) {
+    this.id = row[0] as string;
+    this.token = { claimId, claimNo: row[1] as number };
+    this.type = row[2] as string;
+    this.queueId = row[3] as number;
+    this.tenant = row[4] as string;
+    this.attempt = row[5] as number;
+    this.maxAttempts = row[6] as number;
+    this.crashCount = row[7] as number;
+    this.payload = row[8];
+    this.#createdAt = row[9] as number;
+    this.#startedAt = row[10] as number;
+    this.weight = row[11] as number;
+    this.seq = row[12] as number;
+    const rare = (row[13] as Rare | null) ?? nothingRare;
+    this.maxRuntimeMs = rare[0];
+    this.correlationId = rare[1] ?? this.id;
+    this.idempotencyKey = rare[2] ?? this.id;
+    this.reference = rare[3];
+    this.meta = rare[4] ?? noMeta;
+    this.timeline = rare[5] ?? noTimeline;
+  }
+
+  get createdAt(): Date {
+    return new Date(this.#createdAt * 1000);
+  }
+
+  get startedAt(): Date {
+    return new Date(this.#startedAt * 1000);
+  }
+}
