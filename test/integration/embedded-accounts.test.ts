@@ -120,3 +120,14 @@ async function foreignCheckout(user: { uid: number; gid: number }): Promise<Hold
   await chmod(copy, 0o755);
   return { checkout, env, node: copy };
 }
+
+test("a data folder that is there already and that only its owner may enter stays as it is", async () => {
+  await mkdir(place.dataDir, { mode: 0o700 });
+  const holder = place.hold({});
+  const { url, message } = await holder.opened();
+  expect(message).toBeUndefined();
+  expect(await ask(url, "SELECT 42 AS answer")).toEqual({ answer: 42 });
+  await holder.stop();
+  expect((await stat(place.dataDir)).mode & 0o777).toBe(0o700);
+  expect((await readdir(place.dataDir)).includes("embedded")).toBe(isRoot);
+});

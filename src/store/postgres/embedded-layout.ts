@@ -1,7 +1,7 @@
 // Everything of an embedded server lies in its data folder, so deleting the folder deletes it all.
 
 import { createHash } from "node:crypto";
-import { mkdir, open, readFile, realpath } from "node:fs/promises";
+import { mkdir, open, readFile, realpath, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 
 export interface Layout {
@@ -22,12 +22,10 @@ export interface Layout {
 export async function openDataDir(path: string): Promise<Layout> {
   const wanted = resolve(path);
   await mkdir(dirname(wanted), { recursive: true });
-  // As root the server's account has to pass through; what is secret in there is protected itself.
-  const mode = process.geteuid?.() === 0 ? 0o711 : 0o700;
-  await mkdir(wanted, { mode }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EEXIST") throw error;
-  });
-  const dataDir = await realpath(wanted);
+  await makeFolder(wanted);
+  const inner = join(await realpath(wanted), "embedded");
+  if (!(await passable(wanted)) && !(await isFolder(inner))) await makeFolder(inner);
+  const dataDir = (await isFolder(inner)) ? inner : dirname(inner);
   const hash = createHash("sha256").update(dataDir).digest("hex");
   return {
     dataDir,
@@ -41,6 +39,27 @@ export async function openDataDir(path: string): Promise<Layout> {
     name: `millrace-${hash.slice(0, 12)}`,
   };
 }
+
+// As root the server's account has to pass through; what is secret in there is protected itself.
+async function makeFolder(path: string): Promise<void> {
+  const mode = process.geteuid?.() === 0 ? 0o711 : 0o700;
+  await mkdir(path, { mode }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+}
+
+/** A folder of the user's that only root may enter stays as it is: the server gets one of its own inside. */
+async function passable(path: string): Promise<boolean> {
+  if (process.geteuid?.() !== 0) return true;
+  const { mode, uid } = await stat(path);
+  return uid !== 0 || (mode & 0o001) !== 0;
+}
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
