@@ -40,7 +40,7 @@ export interface EnqueuerOptions {
   readonly bulkAlone: boolean;
   readonly clock: Clock;
   readonly notices: NoticeTexts;
-  /** Throws when a queue is full; asked once per flush for the calls in it. */
+  /** Which calls meet a full queue; asked once per flush. */
   readonly admit: (calls: readonly Call[]) => Promise<Map<Call, MillraceError>>;
   readonly localWorkers: () => Iterable<LocalWorker>;
   readonly hear: (notice: Notice) => void;

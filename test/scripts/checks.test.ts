@@ -90,7 +90,11 @@ describe("house rules", () => {
     ["bench/x.mjs", `// ${note}: later`, "notes to self"],
     ["src/queue/x.lua", `-- ${note}: later`, "notes to self"],
     ["test/x.ts", "a;\n".repeat(301), "301 lines"],
-    ["bench/package-lock.json", '{\n"resolved": "https://example.test/a.tgz" }', "registry"],
+    [
+      "bench/package-lock.json",
+      `{\n${JSON.stringify("resolved")}: "https://example.test/a.tgz" }`,
+      "registry",
+    ],
     ["docs/x.md", "See [y](./y.md#part) and [z](#z).", "dead link: ./y.md#part"],
     ["README.md", '<img src="docs/chart.svg">', "dead link: docs/chart.svg"],
   ])("refuses in %s: %s", (path, text, expected) => {

@@ -119,7 +119,7 @@ async function appliedVersions(client: pg.Client, renderer: Renderer): Promise<S
   return new Set(rows.map((row) => row.version));
 }
 
-/** Additive migrations let an older worker live with a schema one step ahead, but not with an unknown future. */
+/** Migrations only add, so an older worker lives with newer ones; a jump of a thousand marks one that does not. */
 function refuseNewer(applied: Set<number>, migrations: Migration[]): void {
   const known = Math.max(0, ...migrations.map((migration) => migration.version));
   const newest = Math.max(0, ...applied);
