@@ -15,6 +15,7 @@ const steps = [
   { name: "unused code", run: [bin("knip/bin/knip.js"), "--no-progress"] },
   { name: "imports", run: ["scripts/check-imports.mjs"] },
   { name: "house rules", run: ["scripts/check-rules.mjs"] },
+  { name: "lockfile", run: ["scripts/lockfile.mjs"] },
   { name: "package", run: ["scripts/check-package.mjs"], needsBuild: true },
   { name: "schema dump", run: ["scripts/dump-schema.mjs", "--check"], needsBuild: true },
 ];
