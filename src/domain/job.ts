@@ -43,8 +43,15 @@ export interface Job {
 }
 
 /** A job in its holder's hands. */
+/** Where the store left a job it handed out, so that it finds it again without a search. */
+export interface Place {
+  readonly tid: string;
+  readonly seq: number;
+}
+
 export interface ClaimedJob {
   readonly id: string;
+  readonly place?: Place | undefined;
   readonly token: Token;
   readonly type: string;
   readonly queueId: number;

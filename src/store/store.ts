@@ -1,6 +1,6 @@
 // What the rest of Millrace may ask of its store. Domain words only; no driver type crosses it.
 
-import type { ClaimedJob, Job, JobMeta } from "../domain/job.ts";
+import type { ClaimedJob, Job, JobMeta, Place } from "../domain/job.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { RunOutcome, Timeline } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
@@ -91,6 +91,9 @@ export interface Claimed {
 
 export interface Completion {
   readonly id: string;
+  readonly queueId: number;
+  /** Known of jobs that were claimed; others are found by id. */
+  readonly place?: Place | undefined;
   readonly token: Token;
   /** JSON text, or undefined for none. */
   readonly result: string | undefined;

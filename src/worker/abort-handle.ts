@@ -14,7 +14,14 @@ export class JobAborted extends Error {
   }
 }
 
-export class AbortHandle {
+export interface AbortSource {
+  readonly cause: AbortCause | null;
+  readonly signal: AbortSignal;
+  /** False when there was a cause before: the first one stays. */
+  abort(cause: AbortCause): boolean;
+}
+
+export class AbortHandle implements AbortSource {
   #controller: AbortController | null = null;
   #cause: AbortCause | null = null;
 
@@ -28,7 +35,6 @@ export class AbortHandle {
     return this.#controller.signal;
   }
 
-  /** The first cause stays. */
   abort(cause: AbortCause): boolean {
     if (this.#cause !== null) return false;
     this.#cause = cause;

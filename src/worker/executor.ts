@@ -7,7 +7,7 @@ import { type Outcome, outcomeOfFailure } from "../domain/outcome.ts";
 import { upcast, versionOf } from "../domain/payload-version.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { Log } from "../runtime/log.ts";
-import type { AbortHandle } from "./abort-handle.ts";
+import type { AbortSource } from "./abort-handle.ts";
 import type { JobContext, JobDefinition } from "./job-definition.ts";
 import type { Registry } from "./registry.ts";
 import { describeIssues } from "./validate.ts";
@@ -20,16 +20,22 @@ export interface ExecutorOptions {
   readonly retryPolicy?: RetryPolicy | undefined;
 }
 
+const completedWithoutResult: Outcome = Object.freeze({
+  kind: "completed",
+  result: undefined,
+  json: undefined,
+});
+
 type Definition = JobDefinition<unknown, unknown, unknown>;
 
 /** A class, not a literal: getters on a literal are made anew for every run. */
 class RunContext implements JobContext<unknown> {
   readonly job: ClaimedJob;
   readonly payload: unknown;
-  readonly #abort: AbortHandle;
+  readonly #abort: AbortSource;
   readonly #log: Log;
 
-  constructor(job: ClaimedJob, payload: unknown, abort: AbortHandle, log: Log) {
+  constructor(job: ClaimedJob, payload: unknown, abort: AbortSource, log: Log) {
     this.job = job;
     this.payload = payload;
     this.#abort = abort;
@@ -57,21 +63,55 @@ export class Executor {
     this.#options = options;
   }
 
-  async execute(job: ClaimedJob, abort: AbortHandle): Promise<Outcome> {
+  /** At once where the handler and its schema answer at once: an await costs a short run dearly. */
+  execute(job: ClaimedJob, abort: AbortSource): Outcome | Promise<Outcome> {
     const definition = this.#options.registry.definition(job.type);
     try {
-      // Each await that is not needed costs a short run dearly.
-      let payload = lift(job, definition);
-      if (definition?.schema !== undefined) payload = await validate(payload, definition.schema);
+      const payload = lift(job, definition);
+      if (definition?.schema !== undefined)
+        return this.#executeLater(job, payload, abort, definition);
       const returned = this.#run(job, payload, abort);
-      const result = isThenable(returned) ? await returned : returned;
-      return { kind: "completed", result, json: this.#toJson(result) };
+      if (isThenable(returned)) return this.#outcomeOf(job, returned, abort, definition);
+      return this.#completed(returned);
     } catch (error) {
       return this.#outcomeOfThrown(job, error, abort, definition);
     }
   }
 
-  #run(job: ClaimedJob, payload: unknown, abort: AbortHandle): unknown {
+  async #executeLater(
+    job: ClaimedJob,
+    payload: unknown,
+    abort: AbortSource,
+    definition: Definition,
+  ): Promise<Outcome> {
+    try {
+      const valid =
+        definition.schema === undefined ? payload : await validate(payload, definition.schema);
+      return this.#completed(await this.#run(job, valid, abort));
+    } catch (error) {
+      return this.#outcomeOfThrown(job, error, abort, definition);
+    }
+  }
+
+  async #outcomeOf(
+    job: ClaimedJob,
+    returned: PromiseLike<unknown>,
+    abort: AbortSource,
+    definition: Definition | undefined,
+  ): Promise<Outcome> {
+    try {
+      return this.#completed(await returned);
+    } catch (error) {
+      return this.#outcomeOfThrown(job, error, abort, definition);
+    }
+  }
+
+  #completed(result: unknown): Outcome {
+    if (result === undefined) return completedWithoutResult;
+    return { kind: "completed", result, json: this.#toJson(result) };
+  }
+
+  #run(job: ClaimedJob, payload: unknown, abort: AbortSource): unknown {
     const { registry, log } = this.#options;
     const handler = registry.handler(job.type);
     if (handler === undefined) throw new MillraceError("UNKNOWN_JOB_TYPE");
@@ -103,7 +143,7 @@ export class Executor {
   #outcomeOfThrown(
     job: ClaimedJob,
     error: unknown,
-    { cause }: AbortHandle,
+    { cause }: AbortSource,
     definition: Definition | undefined,
   ): Outcome {
     if (cause === "cancelled") return { kind: "cancelled" };
@@ -149,7 +189,7 @@ const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value.then === "function";
 
 /** A handler that ignores its signal is left behind; its token decides nothing any more. */
-async function within<T>(ms: number, abort: AbortHandle, run: () => Promise<T>): Promise<T> {
+async function within<T>(ms: number, abort: AbortSource, run: () => Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {

@@ -3,12 +3,17 @@
 import type { ClaimedJob } from "../domain/job.ts";
 import { type AbortCause, AbortHandle } from "./abort-handle.ts";
 
-export interface HeldJob {
+export class HeldJob extends AbortHandle {
   readonly job: ClaimedJob;
-  readonly abort: AbortHandle;
   readonly leaseId: string;
-  started: boolean;
-  startedAt: number;
+  started = false;
+  startedAt = 0;
+
+  constructor(job: ClaimedJob, leaseId: string) {
+    super();
+    this.job = job;
+    this.leaseId = leaseId;
+  }
 }
 
 export class HeldJobs {
@@ -52,7 +57,7 @@ export class HeldJobs {
     }
     this.#claims.set(claimId, jobs.length);
     return jobs.map((job) => {
-      const held = { job, abort: new AbortHandle(), leaseId, started: false, startedAt: 0 };
+      const held = new HeldJob(job, leaseId);
       this.#jobs.set(job, held);
       return held;
     });
@@ -80,7 +85,7 @@ export class HeldJobs {
   abort(cause: AbortCause, which: (held: HeldJob) => boolean): HeldJob[] {
     const aborted: HeldJob[] = [];
     for (const held of this.#jobs.values()) {
-      if (which(held) && held.abort.abort(cause)) aborted.push(held);
+      if (which(held) && held.abort(cause)) aborted.push(held);
     }
     return aborted;
   }

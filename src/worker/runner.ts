@@ -24,6 +24,7 @@ export class Runner {
   readonly #options: RunnerOptions;
   #waiting: HeldJob[] = [];
   #running = 0;
+  #starting = false;
   #averageRunMs = Number.POSITIVE_INFINITY;
 
   constructor(options: RunnerOptions) {
@@ -39,18 +40,24 @@ export class Runner {
     return this.#averageRunMs;
   }
 
-  deliver(jobs: readonly HeldJob[]): void {
+  /** They take their places; `startWaiting` starts them. */
+  accept(jobs: readonly HeldJob[]): void {
     this.#waiting.push(...jobs);
-    this.startWaiting();
   }
 
   /** After a stall nothing starts until a renewal has said whose the jobs are. */
   startWaiting(): void {
+    // A run that ends at once asks for the next one from within this loop.
+    if (this.#starting) return;
+    this.#starting = true;
     const { concurrency, mayStart } = this.#options;
-    while (this.#running < concurrency && this.#waiting.length > 0 && mayStart()) {
-      const held = this.#waiting.shift();
-      if (held !== undefined) void this.#run(held);
+    let next = 0;
+    while (this.#running < concurrency && next < this.#waiting.length && mayStart()) {
+      const held = this.#waiting[next++];
+      if (held !== undefined) this.#run(held);
     }
+    this.#waiting.splice(0, next);
+    this.#starting = false;
   }
 
   release(jobs: readonly HeldJob[] = this.#waiting.splice(0)): void {
@@ -84,15 +91,20 @@ export class Runner {
     }
   }
 
-  async #run(held: HeldJob): Promise<void> {
+  #run(held: HeldJob): void {
     const { events, executor, clock } = this.#options;
     this.#running++;
     held.started = true;
     held.startedAt = clock.monotonic();
     if (events.wants("job.started")) events.emit("job.started", runningJob(held.job));
-    const outcome = await executor.execute(held.job, held.abort);
-    if (held.abort.cause === "max_runtime")
-      events.emit("job.aborted", { ...runningJob(held.job), reason: "max_runtime" });
+    const outcome = executor.execute(held.job, held);
+    if (outcome instanceof Promise) void outcome.then((later) => this.#ended(held, later));
+    else this.#ended(held, outcome);
+  }
+
+  #ended(held: HeldJob, outcome: Outcome): void {
+    if (held.cause === "max_runtime")
+      this.#options.events.emit("job.aborted", { ...runningJob(held.job), reason: "max_runtime" });
     this.#end(held, outcome);
   }
 

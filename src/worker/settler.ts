@@ -44,7 +44,7 @@ export class Settler {
 
 export function toCompletion({ job, outcome }: Ended): Completion {
   const result = outcome.kind === "completed" ? outcome.json : undefined;
-  return { id: job.id, token: job.token, result };
+  return { id: job.id, token: job.token, queueId: job.queueId, place: job.place, result };
 }
 
 export function toSettlement({ job, outcome }: Ended, worker: string, now: Date): Settlement {

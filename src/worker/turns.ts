@@ -24,7 +24,9 @@ export interface TurnsOptions {
   readonly held: HeldJobs;
   readonly leaseId: () => string;
   readonly room: () => number;
+  /** Hands jobs over; `start` starts those for which there is a slot. */
   readonly deliver: (jobs: readonly HeldJob[]) => void;
+  readonly start: () => void;
   readonly settled: () => void;
   /** A job was put off: whoever promotes may have to wake earlier. */
   readonly delayed: (delayMs: number) => void;
@@ -105,14 +107,27 @@ export class Turns {
     const claim = this.#claiming ? fetcher.request(leaseId(), room(), !held.holdsSuspect) : null;
     const ended = settler.takeCompletions(this.#batch);
     if (claim === null && ended.length === 0) return others.length > 0;
-    await this.#exchange(ended, claim);
-    // Lets handlers that end at once join the next turn.
-    await new Promise(setImmediate);
+    const jobs = await this.#exchange(ended, claim);
+    await this.#start(jobs, claim);
     return true;
   }
 
-  async #exchange(ended: readonly Ended[], claim: ClaimRequest | null): Promise<void> {
-    const { session, fetcher, held, worker, process, clock, settler, deliver } = this.#options;
+  /**
+   * With more to fetch the next turn goes out first, and these jobs run while the server works on it.
+   * Otherwise they start at once, and those that end at once join the next turn.
+   */
+  async #start(jobs: readonly HeldJob[], claim: ClaimRequest | null): Promise<void> {
+    const { deliver, start, room } = this.#options;
+    deliver(jobs);
+    if (claim !== null && jobs.length >= claim.limit && room() > 0) setImmediate(start);
+    else {
+      start();
+      await new Promise(setImmediate);
+    }
+  }
+
+  async #exchange(ended: readonly Ended[], claim: ClaimRequest | null): Promise<HeldJob[]> {
+    const { session, fetcher, held, worker, process, clock, settler } = this.#options;
     const started = clock.monotonic();
     if (claim !== null) held.expect(claim.claimId);
     // Without completions the statement is a plain claim; their rows go with the next ones.
@@ -123,10 +138,9 @@ export class Turns {
       const completions = ended.map(toCompletion);
       const turned = await session.turn({ worker, process, completions, finishedClaims, claim });
       await this.#confirm(ended, turned.completed);
-      if (claim !== null) {
-        fetcher.answered(claim, turned.jobs, clock.monotonic() - started);
-        deliver(held.add(claim.claimId, claim.leaseId, turned.jobs));
-      }
+      if (claim === null) return [];
+      fetcher.answered(claim, turned.jobs, clock.monotonic() - started);
+      return held.add(claim.claimId, claim.leaseId, turned.jobs);
     } catch (error) {
       settler.putBack(ended);
       if (claim !== null) {
@@ -206,7 +220,7 @@ export class Turns {
   }
 
   async #replayLost(): Promise<void> {
-    const { session, held, events, deliver, leaseId, settled } = this.#options;
+    const { session, held, events, deliver, start, leaseId, settled } = this.#options;
     for (let lost = this.#lostClaims[0]; lost !== undefined; lost = this.#lostClaims[0]) {
       // Under a lease that was lost meanwhile, whatever it brought belongs to others.
       const ours = lost.leaseId === leaseId();
@@ -214,6 +228,7 @@ export class Turns {
       this.#lostClaims.shift();
       if (ours) events.emit("claim.replayed", { claim: lost.claimId, jobs: jobs.length });
       deliver(held.add(lost.claimId, lost.leaseId, jobs));
+      start();
       settled();
     }
   }

@@ -35,7 +35,7 @@ export interface WorkerOptions {
 }
 
 const aheadMs = 10;
-const mostAhead = 500;
+const mostAhead = 1_000;
 const mostPerClaim = 1_000;
 
 export class Worker implements Service {
@@ -97,6 +97,7 @@ export class Worker implements Service {
       leaseId: () => this.#lease.leaseId,
       room: () => this.#room(),
       deliver: (jobs) => this.#deliver(jobs),
+      start: () => this.#runner.startWaiting(),
       settled: () => this.#noteIdle(),
       delayed: options.onDelayed,
       pollMs: options.pollMs,
@@ -182,6 +183,7 @@ export class Worker implements Service {
     if (last !== undefined && lastSeq !== null)
       this.#fetcher.note(last.queueId, last.weight, lastSeq);
     this.#deliver(this.#held.add(claim.claimId, claim.leaseId, jobs));
+    this.#runner.startWaiting();
     this.#noteIdle();
     this.#turns.wake();
   }
@@ -217,11 +219,15 @@ export class Worker implements Service {
 
   #room(): number {
     if (this.#state !== "running" || !this.#lease.alive) return 0;
-    const taken = this.#runner.taken + this.#reserved;
-    return Math.max(0, Math.min(mostPerClaim, this.#options.concurrency + this.#ahead() - taken));
+    const { concurrency } = this.#options;
+    const ahead = this.#ahead();
+    const free = concurrency + ahead - this.#runner.taken - this.#reserved;
+    // Half of it, where there is a choice: while these run, the others are fetched.
+    const most = ahead === 0 ? mostPerClaim : Math.min(mostPerClaim, (concurrency + ahead) >> 1);
+    return Math.max(0, Math.min(most, free));
   }
 
-  /** What quick handlers finish in a moment is fetched with the same claim; slow ones hoard nothing. */
+  /** What quick handlers finish in a moment is fetched before it is needed; slow ones hoard nothing. */
   #ahead(): number {
     const { averageRunMs } = this.#runner;
     if (averageRunMs >= aheadMs) return 0;
@@ -230,7 +236,7 @@ export class Worker implements Service {
   }
 
   #deliver(jobs: readonly HeldJob[]): void {
-    if (this.#state === "running") this.#runner.deliver(jobs);
+    if (this.#state === "running") this.#runner.accept(jobs);
     else this.#runner.release(jobs);
   }
 

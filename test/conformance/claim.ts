@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
-import { ids, retried, type Topic } from "./stage.ts";
+import { completionOf, ids, retried, type Topic } from "./stage.ts";
 
 export const claim: Topic = (stage) => {
   const nameOf = async (queueId: number) =>
@@ -199,7 +199,7 @@ export const claim: Topic = (stage) => {
     const held = await stage().claim(queueId, { claimId, limit: 2 });
     const turned = await stage().worker.turn({
       ...blank(),
-      completions: held.map(({ id, token }) => ({ id, token, result: undefined })),
+      completions: held.map((job) => completionOf(job)),
       finishedClaims: [claimId],
       claim: await stage().request(queueId),
     });

@@ -16,7 +16,18 @@ import { takeTurn } from "../../src/store/postgres/turn.ts";
 import type { ClaimHint, NewJob } from "../../src/store/store.ts";
 import { type ExplainedPlan, Explainer } from "../support/explain.ts";
 import { openTestStore, type TestStore } from "../support/store.ts";
-import { type Claim, dead, released, retried, Stage, snoozed, toSettlement } from "./stage.ts";
+import {
+  type Claim,
+  type Completable,
+  completionOf,
+  dead,
+  released,
+  retried,
+  Stage,
+  snoozed,
+  toSettlement,
+  withoutPlace,
+} from "./stage.ts";
 
 export interface PlanOptions {
   /** How many rows of another queue lie in front, ready and scheduled each. */
@@ -71,10 +82,14 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       await stage.sql(`select setval('millrace.flush_seq', ${rows})`);
     }
 
-    const turn = (claim: Parameters<typeof takeTurn>[1]["claim"], done: readonly Claim[] = []) => ({
+    const turn = (
+      claim: Parameters<typeof takeTurn>[1]["claim"],
+      done: readonly Completable[] = [],
+      result: string | undefined = '{"ok":true}',
+    ) => ({
       worker: "w",
       process: stage.process,
-      completions: done.map(({ id, token }) => ({ id, token, result: '{"ok":true}' })),
+      completions: done.map((job) => completionOf(job, result)),
       finishedClaims: [...new Set(done.map(({ token }) => token.claimId))],
       claim,
     });
@@ -112,7 +127,12 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       const lastSeq = () => held.at(-1)?.seq ?? 0;
       await explain("replay", () => replayClaim(connection, held[0]?.token.claimId ?? ""));
       held = await claimBy("turn by hint", hintsFor(lastSeq()), held);
-      await explain("completions", () => takeTurn(connection, turn(null, held)));
+      await explain("completions by id", () =>
+        takeTurn(connection, turn(null, held.slice(0, batch / 2).map(withoutPlace))),
+      );
+      await explain("completions by place", () =>
+        takeTurn(connection, turn(null, held.slice(batch / 2), undefined)),
+      );
       held = await claimBy("turn by hint", hintsFor(lastSeq()));
       const outcomes = [retried(), snoozed(), released, dead];
       const settlements = held.map((job, i) => toSettlement(job, outcomes[i % 4] ?? dead));

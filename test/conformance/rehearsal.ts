@@ -188,7 +188,8 @@ export class Rehearsal {
 
   async #settle(step: Step, actor: Actor): Promise<boolean> {
     const token = this.#token(step, actor);
-    const job = { id: actor.id, token, attempt: actor.core.attempt, timeline: [] };
+    const { id, queueId, core } = actor;
+    const job = { id, queueId, token, attempt: core.attempt, timeline: [] };
     const delayMs = step.later ? hourMs : 0;
     switch (step.do) {
       case "complete":
@@ -230,7 +231,7 @@ export class Rehearsal {
     const { attempt, crashCount } = actor.core;
     const run = { type: "work", attempt, maxAttempts: 5, crashCount };
     const outcome = outcomeOfLapse(run, step.charge) as Ending;
-    const job = { id: actor.id, token, attempt, timeline: [] };
+    const job = { id: actor.id, queueId: actor.queueId, token, attempt, timeline: [] };
     const charged = step.charge === "charged";
     const settled = await this.#stage.settleLapsed(job, lease?.id ?? null, outcome, charged);
     return settled !== undefined;

@@ -4,6 +4,7 @@ import { until } from "../support/until.ts";
 import {
   type Claim,
   cancelled,
+  completionOf,
   dead,
   type Ending,
   ids,
@@ -13,6 +14,7 @@ import {
   snoozed,
   type Topic,
   toSettlement,
+  withoutPlace,
 } from "./stage.ts";
 
 const endings: Record<string, Ending> = {
@@ -24,12 +26,19 @@ const endings: Record<string, Ending> = {
 };
 
 export const settle: Topic = (stage) => {
-  const stale = (job: Settleable): Settleable[] => [
-    { ...job, token: { ...job.token, claimId: randomUUID() } },
-    { ...job, token: { ...job.token, claimNo: job.token.claimNo + 1 } },
-    { ...job, token: { ...job.token, claimNo: job.token.claimNo - 1 } },
-    { ...job, id: randomUUID() },
-  ];
+  const stale = (job: Settleable): Settleable[] => {
+    const { place, token } = job;
+    const tokens = [
+      { ...token, claimId: randomUUID() },
+      { ...token, claimNo: token.claimNo + 1 },
+      { ...token, claimNo: token.claimNo - 1 },
+    ];
+    return [
+      ...tokens.map((wrong) => ({ ...job, token: wrong })),
+      ...tokens.map((wrong) => ({ ...job, place, token: wrong })),
+      { ...job, id: randomUUID() },
+    ];
+  };
 
   it("completes a run with its result", async () => {
     const queueId = await stage().queue();
@@ -53,10 +62,40 @@ export const settle: Topic = (stage) => {
     const jobs = await stage().claim(queueId);
     const results = ["0", undefined, "null", '"three"'];
     const turn = { worker: "w", process: stage().process, finishedClaims: [], claim: null };
-    const completions = jobs.map(({ id, token }, i) => ({ id, token, result: results[i] }));
+    const completions = jobs.map((job, i) => completionOf(job, results[i]));
     expect((await stage().worker.turn({ ...turn, completions })).completed).toBeNull();
     const stored = await Promise.all(ids(jobs).map((id) => stage().find(id)));
     expect(stored.map(({ result }) => result)).toEqual([0, null, null, "three"]);
+  });
+
+  it("completes what was moved since it was claimed, and nothing that stands in its old place", async () => {
+    const queueId = await stage().queue();
+    await stage().put(...stage().jobs(queueId, 2));
+    const [one, two] = await stage().claim(queueId);
+    if (one === undefined || two === undefined) throw new Error("nothing was claimed");
+    await stage().sql("update millrace.job set cancel_requested = false where id = $1", [one.id]);
+    const tid = two.place?.tid ?? "";
+    expect(await stage().complete([{ ...one, place: { tid, seq: one.seq } }])).toBe(1);
+    expect([await stage().stateOf(one.id), await stage().stateOf(two.id)]).toEqual([
+      "completed",
+      "running",
+    ]);
+  });
+
+  it("completes by place and by id, with results and without", async () => {
+    const queueId = await stage().queue();
+    for (const result of [undefined, '{"n":1}']) {
+      await stage().put(...stage().jobs(queueId, 4));
+      const [a, b, c, d] = await stage().claim(queueId);
+      if (!a || !b || !c || !d) throw new Error("nothing was claimed");
+      expect(await stage().complete([a], result)).toBe(1);
+      expect(await stage().complete([withoutPlace(b)], result)).toBe(1);
+      expect(await stage().complete([c, withoutPlace(d)], result)).toBe(2);
+      const stored = await Promise.all(ids([a, b, c, d]).map((id) => stage().find(id)));
+      for (const job of stored) {
+        expect(job).toMatchObject({ state: "completed", result: JSON.parse(result ?? "null") });
+      }
+    }
   });
 
   it("does not complete under a stale token", async () => {

@@ -10,6 +10,7 @@ import { uuidv7 } from "../../src/runtime/uuid.ts";
 import type {
   ClaimHint,
   ClaimRequest,
+  Completion,
   Enqueued,
   LeaseSession,
   NewJob,
@@ -42,6 +43,23 @@ export interface ClaimOptions {
   readonly hints?: readonly ClaimHint[] | null;
   readonly suspect?: boolean;
 }
+
+/** What a worker says of a job it has finished; without a place the store finds it by id. */
+export type Completable = Pick<Claim, "id" | "token" | "queueId" | "place">;
+
+export const completionOf = (job: Completable, result?: string): Completion => ({
+  id: job.id,
+  token: job.token,
+  queueId: job.queueId,
+  place: job.place,
+  result,
+});
+
+export const withoutPlace = (job: Completable): Completable => ({
+  id: job.id,
+  token: job.token,
+  queueId: job.queueId,
+});
 
 export type Claim = ClaimedJob & { readonly weight: number; readonly seq: number };
 export type Ending = Settlement["outcome"];
@@ -160,11 +178,11 @@ export class Stage {
   }
 
   /** How many of these completions took effect. */
-  async complete(jobs: readonly Pick<Claim, "id" | "token">[], result?: string): Promise<number> {
+  async complete(jobs: readonly Completable[], result?: string): Promise<number> {
     const turned = await this.worker.turn({
       worker: "worker",
       process: this.process,
-      completions: jobs.map(({ id, token }) => ({ id, token, result })),
+      completions: jobs.map((job) => completionOf(job, result)),
       finishedClaims: [],
       claim: null,
     });
@@ -200,7 +218,7 @@ export class Stage {
   }
 }
 
-export type Settleable = Pick<Claim, "id" | "token" | "attempt" | "timeline">;
+export type Settleable = Pick<Claim, "id" | "token" | "attempt" | "timeline" | "queueId" | "place">;
 
 export function toSettlement(job: Settleable, outcome: Ending, charged = false): Settlement {
   const at = new Date().toISOString();

@@ -3,7 +3,7 @@
 // `ctid = any(array(…))` keeps the plan the same whatever the statistics. Claims by hint are on the way
 // of every pickup and look at nothing else; suspects (lane −1) are found by scans.
 
-import type { ClaimedJob, JobMeta } from "../../domain/job.ts";
+import type { ClaimedJob, JobMeta, Place } from "../../domain/job.ts";
 import type { Timeline } from "../../domain/timeline.ts";
 import type { Token } from "../../domain/token.ts";
 import type { Claimed, ClaimRequest } from "../store.ts";
@@ -54,7 +54,7 @@ const take = (suspects: string) => `claimed as (
     update millrace.job j
     set claim_id = $1::uuid, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = now()
     where j.ctid = any (${suspects} || array(${ready(0, `$3::int - cardinality(${suspects})`)}))
-    returning j.*
+    returning j.*, j.ctid as tid
   ),
   recorded as (
     insert into millrace.claim (id, lease_id, deadline, job_ids)
@@ -80,11 +80,11 @@ const columns = `id, claim_no, type, queue_id, tenant, attempt, max_attempts, cr
     case when num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0
       then json_build_array(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) end`;
 
-export const selectClaimed = `select ${columns} from claimed order by weight, seq`;
+export const selectClaimed = `select ${columns}, tid from claimed order by weight, seq`;
 
 const replay = statement(
   "replay_claim",
-  `select ${columns} from millrace.job
+  `select ${columns}, ctid from millrace.job
   where id = any (array(select unnest(job_ids) from millrace.claim where id = $1::uuid))
     and claim_id = $1::uuid
   order by weight, seq`,
@@ -129,7 +129,7 @@ const nothingRare: Rare = [null, null, null, null, null, null];
 const noMeta: JobMeta = Object.freeze({});
 const noTimeline: Timeline = Object.freeze([]);
 
-class ClaimedRow implements ClaimedJob {
+class ClaimedRow implements ClaimedJob, Place {
   readonly id: string;
   readonly token: Token;
   readonly type: string;
@@ -141,6 +141,7 @@ class ClaimedRow implements ClaimedJob {
   readonly payload: unknown;
   readonly weight: number;
   readonly seq: number;
+  readonly tid: string;
   readonly maxRuntimeMs: number | null;
   readonly correlationId: string;
   readonly idempotencyKey: string;
@@ -171,6 +172,11 @@ class ClaimedRow implements ClaimedJob {
     this.reference = rare[3];
     this.meta = rare[4] ?? noMeta;
     this.timeline = rare[5] ?? noTimeline;
+    this.tid = row[14] as string;
+  }
+
+  get place(): Place {
+    return this;
   }
 
   get createdAt(): Date {

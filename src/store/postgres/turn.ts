@@ -4,7 +4,7 @@
 // which is fine: neither reads what the other writes. Whoever has only one half to do sends only that:
 // a statement that opens fewer tables starts sooner.
 
-import type { Turn, Turned } from "../store.ts";
+import type { Completion, Turn, Turned } from "../store.ts";
 import { claimByHint, claimByScan, claimParameters, selectClaimed, toJobs } from "./claim.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
@@ -13,32 +13,62 @@ import { arrayText, statement } from "./statement.ts";
 const at = (p: number, n: number): string => `$${p + n}`;
 
 // LATERAL with LIMIT fixes the join order, whatever the planner believes about the size of `job`.
-const settle = (p: number) => `held as materialized (select ${at(p, 2)}::uuid[] as claims),
+const wanted = {
+  id: (
+    p: number,
+  ) => `unnest(${at(p, 1)}::uuid[]), unnest(${at(p, 3)}::int[]), unnest(${at(p, 8)}::int[]),
+        unnest(${at(p, 12)}::bigint[])) s (id, claim_no, nth)
+      cross join lateral (
+        select j.ctid as tid from millrace.job j
+        where j.id = s.id and j.claim_id = held.claims[s.nth] and j.claim_no = s.claim_no limit 1
+      ) found`,
+  // Where the claim left the row. Whatever stands there by now, the token and the seq tell it apart.
+  place: (
+    p: number,
+  ) => `unnest(${at(p, 1)}::tid[]), unnest(${at(p, 3)}::int[]), unnest(${at(p, 8)}::int[]),
+        unnest(${at(p, 12)}::bigint[])) s (tid, claim_no, nth, seq)
+      cross join lateral (
+        select j.ctid as tid from millrace.job j
+        where j.ctid = s.tid and j.seq = s.seq and j.claim_id = held.claims[s.nth] and j.claim_no = s.claim_no limit 1
+      ) found`,
+};
+
+const results = {
+  given: (p: number) => ({
+    value: "g.result",
+    join: `left join (
+      select id, result from rows from (unnest(${at(p, 10)}::uuid[]), json_array_elements(${at(p, 4)}::json)) g (id, result)
+      where json_typeof(result) <> 'null'
+    ) g on g.id = s.id`,
+  }),
+  none: (p: number) => ({ value: `${at(p, 4)}::json`, join: `where ${at(p, 10)}::text is null` }),
+};
+
+type Locate = keyof typeof wanted;
+type Results = keyof typeof results;
+
+function settle(p: number, locate: Locate, result: Results): string {
+  const { value, join } = results[result](p);
+  return `held as materialized (select ${at(p, 2)}::uuid[] as claims),
+  retention as materialized (
+    select id, retention_days from millrace.queue where id = any(${at(p, 11)}::int[])
+  ),
   settled as (
     delete from millrace.job j
     where j.ctid = any (array(
-      select found.tid
-      from held cross join rows from (unnest(${at(p, 1)}::uuid[]), unnest(${at(p, 3)}::int[]), unnest(${at(p, 8)}::int[]))
-        s (id, claim_no, place)
-      cross join lateral (
-        select j.ctid as tid from millrace.job j
-        where j.id = s.id and j.claim_id = held.claims[s.place] and j.claim_no = s.claim_no limit 1
-      ) found
+      select found.tid from held cross join rows from (${wanted[locate](p)}
     )) and j.claim_id = any ((select claims from held)::uuid[])
     returning j.*
-  ),
-  given as (
-    select id, result from rows from (unnest(${at(p, 1)}::uuid[]), json_array_elements(${at(p, 4)}::json)) g (id, result)
-    where ${at(p, 4)}::json is not null and json_typeof(result) <> 'null'
   ),
   archived as (
     insert into millrace.history (id, state, created_at, started_at, finished_at, claim_id, queue_id, claim_no,
       retention_days, weight, attempt, max_attempts, crash_count, type, tenant, worker, payload, result,
       correlation_id, idempotency_key, reference, meta, timeline)
     select s.id, 'completed', s.created_at, s.started_at, now(), s.claim_id, s.queue_id, s.claim_no,
-      q.retention_days, s.weight, s.attempt, s.max_attempts, s.crash_count, s.type, s.tenant, ${at(p, 5)}::text, s.payload,
-      g.result, s.correlation_id, s.idempotency_key, s.reference, s.meta, s.timeline
-    from settled s join millrace.queue q on q.id = s.queue_id left join given g on g.id = s.id
+      coalesce(r.retention_days, (select q.retention_days from millrace.queue q where q.id = s.queue_id)), s.weight,
+      s.attempt, s.max_attempts, s.crash_count, s.type, s.tenant, ${at(p, 5)}::text, s.payload, ${value}, s.correlation_id, s.idempotency_key,
+      s.reference, s.meta, s.timeline
+    from settled s left join retention r on r.id = s.queue_id ${join}
   ),
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, completed)
@@ -48,67 +78,109 @@ const settle = (p: number) => `held as materialized (select ${at(p, 2)}::uuid[] 
   finished as (
     delete from millrace.claim where id = any(${at(p, 7)}::uuid[])
   )`;
+}
 
 const completed = (p: number) => `null::uuid, count(*)::int,
     case when count(*) < ${at(p, 9)}::int then array_to_string(array_agg(id), ',') end`;
 
-const settleOnly = statement(
-  "settle_completed",
-  `with ${settle(0)} select ${completed(0)} from settled`,
-);
+const claims = { hint: claimByHint, scan: claimByScan };
+type Claim = keyof typeof claims;
 
-const claimHint = statement("claim_by_hint", `with ${claimByHint.text} ${selectClaimed}`);
+const claimOnly = {
+  hint: statement("claim_by_hint", `with ${claimByHint.text} ${selectClaimed}`),
+  scan: statement("claim_by_scan", `with recursive ${claimByScan.text} ${selectClaimed}`),
+};
 
-const claimScan = statement("claim_by_scan", `with recursive ${claimByScan.text} ${selectClaimed}`);
-
-const turn = (name: string, claim: { parameters: number; text: string }) =>
+const settleOnly = (locate: Locate, result: Results) =>
   statement(
-    name,
-    `with recursive ${claim.text}, ${settle(claim.parameters)}
-  select ${completed(claim.parameters)}, null, null, null, null, null, null, null, null, null, null, null
+    `settle_by_${locate}_${result}`,
+    `with ${settle(0, locate, result)} select ${completed(0)} from settled`,
+  );
+
+function settleAndClaim(locate: Locate, result: Results, claim: Claim) {
+  const { parameters: p, text } = claims[claim];
+  return statement(
+    `turn_by_${locate}_${result}_${claim}`,
+    `with recursive ${text}, ${settle(p, locate, result)}
+  select ${completed(p)}, null, null, null, null, null, null, null, null, null, null, null, null
   from settled
   union all
   (${selectClaimed})`,
   );
+}
 
-const turnByHint = turn("turn_by_hint", claimByHint);
-const turnByScan = turn("turn_by_scan", claimByScan);
+/** The statements of one way to find what is settled: alone, or with a claim. */
+const ways = (locate: Locate, result: Results) => ({
+  only: settleOnly(locate, result),
+  hint: settleAndClaim(locate, result, "hint"),
+  scan: settleAndClaim(locate, result, "scan"),
+});
 
-function settleParameters(turn: Turn): (string | null)[] {
-  const { completions } = turn;
-  const results = completions.some((c) => c.result !== undefined);
+const settling = {
+  id: { given: ways("id", "given"), none: ways("id", "none") },
+  place: { given: ways("place", "given"), none: ways("place", "none") },
+};
+
+interface Settling {
+  readonly statements: ReturnType<typeof ways>;
+  readonly parameters: (string | null)[];
+}
+
+function settlingOf(turn: Turn, completions: readonly Completion[], byPlace: boolean): Settling {
+  const result = completions.some((c) => c.result !== undefined) ? "given" : "none";
   const claims = new Map<string, number>();
-  for (const { token } of completions) {
-    if (!claims.has(token.claimId)) claims.set(token.claimId, claims.size + 1);
+  const found: string[] = [];
+  const seqs: number[] = [];
+  const claimNos: number[] = [];
+  const nths: number[] = [];
+  const queueIds = new Set<number>();
+  for (const { id, token, place, queueId } of completions) {
+    const nth = claims.get(token.claimId) ?? claims.size + 1;
+    claims.set(token.claimId, nth);
+    nths.push(nth);
+    claimNos.push(token.claimNo);
+    queueIds.add(queueId);
+    if (byPlace && place !== undefined) {
+      found.push(place.tid);
+      seqs.push(place.seq);
+    } else found.push(id);
   }
-  return [
-    arrayText(completions.map((c) => c.id)),
-    arrayText([...claims.keys()]),
-    arrayText(completions.map((c) => c.token.claimNo)),
-    results ? `[${completions.map((c) => c.result ?? "null").join(",")}]` : null,
-    turn.worker,
-    turn.process,
-    arrayText(turn.finishedClaims),
-    arrayText(completions.map((c) => claims.get(c.token.claimId))),
-    String(completions.length),
-  ];
+  return {
+    statements: settling[byPlace ? "place" : "id"][result],
+    parameters: [
+      byPlace ? `{"${found.join('","')}"}` : `{${found.join(",")}}`,
+      `{${[...claims.keys()].join(",")}}`,
+      `{${claimNos.join(",")}}`,
+      result === "given" ? `[${completions.map((c) => c.result ?? "null").join(",")}]` : null,
+      turn.worker,
+      turn.process,
+      arrayText(turn.finishedClaims),
+      `{${nths.join(",")}}`,
+      String(completions.length),
+      result === "given" ? `{${completions.map((c) => c.id).join(",")}}` : null,
+      arrayText([...queueIds]),
+      byPlace ? `{${seqs.join(",")}}` : null,
+    ],
+  };
 }
 
 export async function takeTurn(connection: Connection, turn: Turn): Promise<Turned> {
   const { claim, completions } = turn;
-  if (claim === null) {
-    const rows = await connection.rows(settleOnly, settleParameters(turn));
-    return { completed: await completeMissing(connection, turn, completedOf(rows)), jobs: [] };
-  }
+  const source = claim?.hints === null ? "scan" : "hint";
   if (completions.length === 0) {
-    const source = claim.hints === null ? claimScan : claimHint;
-    const rows = await connection.rows(source, claimParameters(claim));
+    if (claim === null) return { completed: null, jobs: [] };
+    const rows = await connection.rows(claimOnly[source], claimParameters(claim));
     return { completed: null, jobs: toJobs(claim.claimId, rows) };
   }
-  const source = claim.hints === null ? turnByScan : turnByHint;
-  const [first = [], ...rows] = await connection.rows(source, [
+  const byPlace = completions.every(({ place }) => place !== undefined);
+  const { statements, parameters } = settlingOf(turn, completions, byPlace);
+  if (claim === null) {
+    const rows = await connection.rows(statements.only, parameters);
+    return { completed: await completeMissing(connection, turn, completedOf(rows)), jobs: [] };
+  }
+  const [first = [], ...rows] = await connection.rows(statements[source], [
     ...claimParameters(claim),
-    ...settleParameters(turn),
+    ...parameters,
   ]);
   const settled = await completeMissing(connection, turn, completedOf([first]));
   return { completed: settled, jobs: toJobs(claim.claimId, rows) };
@@ -123,17 +195,17 @@ function completedOf(rows: unknown[][]): ReadonlySet<string> | null {
 const none: ReadonlySet<string> = new Set();
 
 /**
- * A cancel requested at the same moment replaces the row that the statement has found, and the
- * statement passes over it: whoever is missing is looked for again before it counts as superseded.
+ * A cancel requested meanwhile replaces the row that was to be found, and the statement passes over it:
+ * whoever is missing is looked for again, by id, before it counts as superseded.
  */
 async function completeMissing(
   connection: Connection,
   turn: Turn,
   completed: ReadonlySet<string> | null,
 ): Promise<ReadonlySet<string> | null> {
-  if (completed === null || turn.completions.length === 0) return null;
+  if (completed === null) return null;
   const missing = turn.completions.filter(({ id }) => !completed.has(id));
-  const again = { ...turn, completions: missing, finishedClaims: [] };
-  const found = completedOf(await connection.rows(settleOnly, settleParameters(again)));
+  const { statements, parameters } = settlingOf({ ...turn, finishedClaims: [] }, missing, false);
+  const found = completedOf(await connection.rows(statements.only, parameters));
   return found === null ? null : new Set([...completed, ...found]);
 }
