@@ -19,12 +19,18 @@ export class Capacity {
   }
 
   /** Which of these groups of jobs do not fit, each judged as a whole and in order. */
-  async refusals<Group extends { readonly jobs: readonly NewJob[] }>(
+  refusals<Group extends { readonly jobs: readonly NewJob[] }>(
+    groups: readonly Group[],
+  ): Map<Group, MillraceError> | Promise<Map<Group, MillraceError>> {
+    const bounded = this.#boundedQueues(groups);
+    return bounded.length === 0 ? new Map() : this.#refusalsIn(bounded, groups);
+  }
+
+  async #refusalsIn<Group extends { readonly jobs: readonly NewJob[] }>(
+    bounded: readonly number[],
     groups: readonly Group[],
   ): Promise<Map<Group, MillraceError>> {
     const refused = new Map<Group, MillraceError>();
-    const bounded = this.#boundedQueues(groups);
-    if (bounded.length === 0) return refused;
     const counts = await this.#store.counts(bounded);
     const depths = new Map([...counts].map(([id, count]) => [id, count.depth]));
     for (const group of groups) {

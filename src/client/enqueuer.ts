@@ -23,6 +23,8 @@ export interface Call {
   readonly giveUpAt: number;
 }
 
+type Refusals = ReadonlyMap<Call, MillraceError>;
+
 /** A local worker that may take fresh jobs straight from the flush. */
 export interface LocalWorker {
   offer(jobs: readonly NewJob[]): ImmediateClaim | null;
@@ -41,7 +43,7 @@ export interface EnqueuerOptions {
   readonly clock: Clock;
   readonly notices: NoticeTexts;
   /** Which calls meet a full queue; asked once per flush. */
-  readonly admit: (calls: readonly Call[]) => Promise<Map<Call, MillraceError>>;
+  readonly admit: (calls: readonly Call[]) => Refusals | Promise<Refusals>;
   readonly localWorkers: () => Iterable<LocalWorker>;
   readonly hear: (notice: Notice) => void;
 }
@@ -109,7 +111,8 @@ export class Enqueuer {
 
   async #flushSafely(calls: Call[]): Promise<void> {
     try {
-      const refused = await this.#options.admit(calls);
+      const admitting = this.#options.admit(calls);
+      const refused = admitting instanceof Promise ? await admitting : admitting;
       for (const [call, error] of refused) call.reject(error);
       const admitted = refused.size === 0 ? calls : calls.filter((call) => !refused.has(call));
       if (admitted.length > 0) await this.#flush(admitted);

@@ -93,7 +93,9 @@ export class Intake {
   }
 
   async #sendMany(jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    const refused = await this.#options.calls.track(() => this.#capacity.refusals([{ jobs }]));
+    const refused = await this.#options.calls.track(async () =>
+      this.#capacity.refusals([{ jobs }]),
+    );
     for (const error of refused.values()) throw error;
     const batches: Promise<Enqueued[]>[] = [];
     for (let from = 0; from < jobs.length; from += mostPerFlush) {

@@ -1,17 +1,19 @@
 import { randomFillSync } from "node:crypto";
 
-const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
-const pool = new Uint8Array(4096);
-let used = pool.length;
+const bytes = Buffer.allocUnsafe(8_192);
+let randomHex = "";
+let used = 0;
 let lastMs = 0;
 let counter = 0;
+let time = "";
 
-function byte(): string {
-  if (used === pool.length) {
-    randomFillSync(pool);
+function takeRandomHex(digits: number): string {
+  if (used + digits > randomHex.length) {
+    randomHex = randomFillSync(bytes).toString("hex");
     used = 0;
   }
-  return hex[pool[used++] ?? 0] ?? "00";
+  used += digits;
+  return randomHex.slice(used - digits, used);
 }
 
 /**
@@ -20,16 +22,17 @@ function byte(): string {
  */
 export function uuidv7(): string {
   const now = Date.now();
-  if (now > lastMs) {
-    lastMs = now;
-    counter = 0;
-  } else if (++counter > 0xfff) {
-    lastMs++;
-    counter = 0;
-  }
-  const time = lastMs.toString(16).padStart(12, "0");
-  const seq = counter.toString(16).padStart(3, "0");
-  const variant = ((Number.parseInt(byte(), 16) & 0x3f) | 0x80).toString(16);
-  const tail = `${byte()}-${byte()}${byte()}${byte()}${byte()}${byte()}${byte()}`;
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${seq}-${variant}${tail}`;
+  if (now > lastMs) startMs(now);
+  else if (++counter > 0xfff) startMs(lastMs + 1);
+  const seq = (0x7000 + counter).toString(16);
+  const random = takeRandomHex(16);
+  const variant = "89ab"[random.charCodeAt(0) & 3];
+  return `${time}${seq}-${variant}${random.slice(1, 4)}-${random.slice(4)}`;
+}
+
+function startMs(ms: number): void {
+  lastMs = ms;
+  counter = 0;
+  const hex = ms.toString(16).padStart(12, "0");
+  time = `${hex.slice(0, 8)}-${hex.slice(8)}-`;
 }

@@ -74,15 +74,19 @@ export const claim: Topic = (stage) => {
 
   it("looks only behind a hint, so that a scan still finds what is before it", async () => {
     const queueId = await stage().queue();
-    const [first, second] = [stage().job(queueId), stage().job(queueId)];
+    const [first, second, third] = stage().jobs(queueId, 3);
+    if (!first || !second || !third) throw new Error("there are three");
     await stage().put(first);
     await stage().put(second);
     const [seen] = await stage().sql<{ seq: string }>(
       "select seq from millrace.job where id = $1",
       [first.id],
     );
-    const hints = [{ queueId, weight: 5, afterSeq: Number(seen?.seq) }];
-    expect(ids(await stage().claim(queueId, { hints }))).toEqual([second.id]);
+    const hint = { queueId, weight: 5, afterSeq: Number(seen?.seq) };
+    const another = { queueId, weight: 6, afterSeq: 0 };
+    expect(ids(await stage().claim(queueId, { hints: [hint], limit: 1 }))).toEqual([second.id]);
+    await stage().put(third);
+    expect(ids(await stage().claim(queueId, { hints: [hint, another] }))).toEqual([third.id]);
     expect(ids(await stage().claim(queueId))).toEqual([first.id]);
   });
 
@@ -90,10 +94,11 @@ export const claim: Topic = (stage) => {
     const queueId = await stage().queue();
     const name = await nameOf(queueId);
     await stage().put(stage().job(queueId));
-    const hints = [{ queueId, weight: 5, afterSeq: 0 }];
+    const hint = { queueId, weight: 5, afterSeq: 0 };
     const claimed = async () => [
       ...(await stage().claim(queueId)),
-      ...(await stage().claim(queueId, { hints })),
+      ...(await stage().claim(queueId, { hints: [hint] })),
+      ...(await stage().claim(queueId, { hints: [hint, { ...hint, weight: 6 }] })),
     ];
     await stage().store.pauseQueue("", name, true);
     expect(await claimed()).toEqual([]);

@@ -65,48 +65,55 @@ export const enqueue: Topic = (stage) => {
     expect(ids(await stage().claim(queueId))).toEqual(ids(jobs));
   });
 
-  it("claims the first jobs of a flush at once for a worker that waits for them", async () => {
-    const queueId = await stage().queue();
-    const jobs = stage().jobs(queueId, 3);
-    const claim = {
-      claimId: randomUUID(),
-      leaseId: await stage().openLease(),
-      count: 2,
-      hints: [{ queueId, weight: 5, afterSeq: 0 }],
-      queueIds: [queueId],
-    };
-    const flushed = await stage().ready.flush(jobs, { notice: null, claim });
-    expect(flushed.claimedAt).toBeInstanceOf(Date);
-    const replayed = await stage().worker.replay(claim.claimId);
-    expect(ids(replayed.jobs)).toEqual(ids(jobs.slice(0, 2)));
-    expect(replayed.jobs.map(({ attempt, token }) => [attempt, token.claimNo])).toEqual([
-      [1, 1],
-      [1, 1],
-    ]);
-    expect(flushed.lastSeq).toBe(replayed.jobs.at(-1)?.seq);
-    expect(await stage().complete(replayed.jobs)).toBe(2);
-    expect(ids(await stage().claim(queueId))).toEqual([jobs[2]?.id]);
-  });
-
-  it("claims nothing at once when an older job is ready, or the queue is paused", async () => {
-    const queueId = await stage().queue();
-    const older = stage().job(queueId);
-    await stage().put(older);
-    const claim = async () => ({
-      claimId: randomUUID(),
-      leaseId: await stage().openLease(),
-      count: 1,
-      hints: [{ queueId, weight: 5, afterSeq: 0 }],
-      queueIds: [queueId],
+  // Jobs that differ in id and payload only go in by a statement of their own.
+  const kinds = { "jobs that are alike": {}, "jobs that are not": { correlationId: "c" } };
+  for (const [kind, options] of Object.entries(kinds)) {
+    it(`claims the first of ${kind} at once for a worker that waits for them`, async () => {
+      const queueId = await stage().queue();
+      const jobs = stage().jobs(queueId, 3, options);
+      const claim = {
+        claimId: randomUUID(),
+        leaseId: await stage().openLease(),
+        count: 2,
+        hints: [{ queueId, weight: 5, afterSeq: 0 }],
+        queueIds: [queueId],
+      };
+      const flushed = await stage().ready.flush(jobs, { notice: null, claim });
+      expect(flushed.claimedAt).toBeInstanceOf(Date);
+      const replayed = await stage().worker.replay(claim.claimId);
+      expect(ids(replayed.jobs)).toEqual(ids(jobs.slice(0, 2)));
+      expect(replayed.jobs.map(({ attempt, token }) => [attempt, token.claimNo])).toEqual([
+        [1, 1],
+        [1, 1],
+      ]);
+      expect(flushed.lastSeq).toBe(replayed.jobs.at(-1)?.seq);
+      expect(await stage().complete(replayed.jobs)).toBe(2);
+      expect(ids(await stage().claim(queueId))).toEqual([jobs[2]?.id]);
     });
-    const flush = async () =>
-      stage().ready.flush([stage().job(queueId)], { notice: null, claim: await claim() });
-    expect((await flush()).claimedAt).toBeNull();
-    await stage().claim(queueId);
-    const queue = (await stage().store.queues()).find(({ id }) => id === queueId);
-    await stage().store.pauseQueue("", queue?.name ?? "", true);
-    expect((await flush()).claimedAt).toBeNull();
-  });
+
+    it(`claims none of ${kind} at once when an older job is ready, or the queue is paused`, async () => {
+      const queueId = await stage().queue();
+      const older = stage().job(queueId);
+      await stage().put(older);
+      const claim = async () => ({
+        claimId: randomUUID(),
+        leaseId: await stage().openLease(),
+        count: 1,
+        hints: [{ queueId, weight: 5, afterSeq: 0 }],
+        queueIds: [queueId],
+      });
+      const flush = async () =>
+        stage().ready.flush([stage().job(queueId, options)], {
+          notice: null,
+          claim: await claim(),
+        });
+      expect((await flush()).claimedAt).toBeNull();
+      await stage().claim(queueId);
+      const queue = (await stage().store.queues()).find(({ id }) => id === queueId);
+      await stage().store.pauseQueue("", queue?.name ?? "", true);
+      expect((await flush()).claimedAt).toBeNull();
+    });
+  }
 
   it("stores an all-or-nothing flush wholly or not at all", async () => {
     const queueId = await stage().queue();

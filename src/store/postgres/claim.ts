@@ -36,42 +36,65 @@ const headsByHint = `start as materialized (
     join open_queue o on o.id = h.queue_id order by h.weight, o.place
   )`;
 
+const claimable = `j.claim_id is null and (j.expires_at is null or j.expires_at > now())
+          and ($4::text[] is null or j.type = any($4::text[]))`;
+
 const ready = (lane: 0 | -1, limit: string) => `select found.tid from start s cross join lateral (
         select j.ctid as tid from millrace.job j
         where j.queue_id = s.queue_id and j.weight = s.weight and j.tenant_slot = 0 and j.lane = ${lane}
-          and j.seq > s.seq and j.claim_id is null and (j.expires_at is null or j.expires_at > now())
-          and ($4::text[] is null or j.type = any($4::text[]))
+          and j.seq > s.seq and ${claimable}
         order by j.seq limit ${limit} for update skip locked
       ) found limit ${limit}`;
 
-const noSuspect = "array[]::tid[]";
+// One queue, one weight: the usual case, and what every pickup waits for. Fewer parts start sooner.
+const readyInOne = (columns: string) => `select ${columns} from millrace.job j
+        where j.queue_id = $5::int and j.weight = $6::smallint and j.tenant_slot = 0 and j.lane = 0
+          and j.seq > $7::bigint and ${claimable}
+          and (select q.paused_at is null and q.is_active from millrace.queue q where q.id = $5::int)
+        order by j.seq limit $3::int for update skip locked`;
 
 const suspect = `suspect as materialized (
     select array(${ready(-1, "case when $6::boolean then least(1, $3::int) else 0 end")}) as tids
   )`;
 
-const take = (suspects: string) => `claimed as (
-    update millrace.job j
+const update = (tids: string) => `update millrace.job j
     set claim_id = $1::uuid, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = now()
-    where j.ctid = any (${suspects} || array(${ready(0, `$3::int - cardinality(${suspects})`)}))
-    returning j.*, j.ctid as tid
-  ),
-  recorded as (
+    where j.ctid = any (${tids})`;
+
+const record = (source: string) => `recorded as (
     insert into millrace.claim (id, lease_id, deadline, job_ids)
     select $1::uuid, $2::uuid, now() + min(max_runtime_ms) * interval '1 ms', array_agg(id)
-    from claimed having count(*) > 0
+    from ${source} having count(*) > 0
   )`;
 
+const take = (tids: string) => `claimed as (
+    ${update(tids)}
+    returning j.*, j.ctid as tid
+  ),
+  ${record("claimed")}`;
+
+const suspectFirst = `(select tids from suspect)
+      || array(${ready(0, "$3::int - cardinality((select tids from suspect))")})`;
+
 /** Common table expressions that end in `claimed`; they use the first parameters of their statement. */
-export const claimByScan = {
-  parameters: 6,
-  text: `${openQueues}, ${headsByScan}, ${suspect}, ${take("(select tids from suspect)")}`,
+export const claims = {
+  scan: {
+    parameters: 6,
+    text: `${openQueues}, ${headsByScan}, ${suspect}, ${take(suspectFirst)}`,
+  },
+  hint: {
+    parameters: 8,
+    text: `${openQueues}, ${headsByHint}, ${take(`array(${ready(0, "$3::int")})`)}`,
+  },
+  one: { parameters: 7, text: take(`array(${readyInOne("j.ctid")})`) },
 };
 
-export const claimByHint = {
-  parameters: 8,
-  text: `${openQueues}, ${headsByHint}, ${take(noSuspect)}`,
-};
+export type ClaimWay = keyof typeof claims;
+
+export function wayOf({ hints }: ClaimRequest): ClaimWay {
+  if (hints === null) return "scan";
+  return hints.length === 1 ? "one" : "hint";
+}
 
 // What most jobs do not have shares one column, and times are plain numbers: reading rows is a good part
 // of a worker's time.
@@ -80,28 +103,46 @@ const columns = `id, claim_no, type, queue_id, tenant, attempt, max_attempts, cr
     case when num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0
       then json_build_array(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) end`;
 
-export const selectClaimed = `select ${columns}, tid from claimed order by weight, seq`;
+export const selectClaimed = `select ${columns}, tid from claimed`;
+
+/** A claim with nothing to settle. */
+export const claimOnly = {
+  scan: statement("claim_by_scan", `with recursive ${claims.scan.text} ${selectClaimed}`),
+  hint: statement("claim_by_hint", `with ${claims.hint.text} ${selectClaimed}`),
+  one: statement(
+    "claim_by_one",
+    `with picked as materialized (${readyInOne("j.ctid as tid, j.id, j.max_runtime_ms")}),
+  ${record("picked")}
+  ${update("array(select tid from picked)")}
+  returning ${columns}, j.ctid`,
+  ),
+};
 
 const replay = statement(
   "replay_claim",
   `select ${columns}, ctid from millrace.job
   where id = any (array(select unnest(job_ids) from millrace.claim where id = $1::uuid))
-    and claim_id = $1::uuid
-  order by weight, seq`,
+    and claim_id = $1::uuid`,
 );
 
 export function claimParameters(claim: ClaimRequest): (string | null)[] {
-  const common = [
+  const { hints } = claim;
+  const parameters = [
     claim.claimId,
     claim.leaseId,
     String(claim.limit),
     claim.types === null ? null : arrayText(claim.types),
-    arrayText(claim.queueIds),
   ];
-  const { hints } = claim;
-  if (hints === null) return [...common, String(claim.suspect)];
+  if (hints === null) {
+    return [...parameters, arrayText(claim.queueIds), String(claim.suspect)];
+  }
+  const [first, ...others] = hints;
+  if (first !== undefined && others.length === 0) {
+    return [...parameters, String(first.queueId), String(first.weight), String(first.afterSeq)];
+  }
   return [
-    ...common,
+    ...parameters,
+    arrayText(claim.queueIds),
     arrayText(hints.map((hint) => hint.queueId)),
     arrayText(hints.map((hint) => hint.weight)),
     arrayText(hints.map((hint) => hint.afterSeq)),
@@ -113,8 +154,10 @@ export async function replayClaim(connection: Connection, claimId: string): Prom
   return { jobs: toJobs(claimId, await connection.rows(replay, [claimId])) };
 }
 
-export const toJobs = (claimId: string, rows: readonly unknown[][]): Claimed["jobs"] =>
-  rows.map((row) => new ClaimedRow(claimId, row));
+export function toJobs(claimId: string, rows: readonly unknown[][]): Claimed["jobs"] {
+  const jobs = rows.map((row) => new ClaimedRow(claimId, row));
+  return jobs.sort((a, b) => a.weight - b.weight || a.seq - b.seq);
+}
 
 type Rare = [
   number | null,

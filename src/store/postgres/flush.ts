@@ -5,7 +5,7 @@
 
 import type { ImmediateClaim, NewJob } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { newJobNames, newJobParameters, newJobRows } from "./job-columns.ts";
+import { alikeParameters, newJobNames, newJobParameters, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
 
 const fence = `fence as (
@@ -33,6 +33,28 @@ const flushReady = statement(
   ),
   counted as (${countEnqueued})
   select case when $17::text is not null then pg_notify($16::text, $17::text) end from fence`,
+);
+
+const alikeRows = `rows from (unnest($3::text::uuid[]), string_to_table($9::text, E'\\n'))
+      with ordinality r (id, payload, place)`;
+
+const countAlike = `insert into millrace.queue_count (queue_id, process, minute, enqueued)
+    select $4::text::int, $2::text::uuid, date_trunc('minute', now()), $12::text::bigint from fence
+    on conflict (queue_id, process, minute) do update
+      set enqueued = queue_count.enqueued + excluded.enqueued`;
+
+// Jobs that differ in id and payload only, as most flushes have them: the rest is said once.
+const flushAlike = statement(
+  "flush_alike",
+  `with ${fence},
+  inserted as (
+    insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant, payload)
+    select r.id, base + r.place, now(), now(), $4::text::int, $5::text::smallint, $6::text::smallint, $7::text,
+      $8::text, r.payload::json
+    from fence, ${alikeRows}
+  ),
+  counted as (${countAlike})
+  select case when $11::text is not null then pg_notify($10::text, $11::text) end from fence`,
 );
 
 // The first `$18` jobs are claimed as they are inserted, unless an older job is ready: then order wins.
@@ -79,6 +101,43 @@ const flushAndClaim = statement(
   from fence`,
 );
 
+// The same for jobs that differ in id and payload only, for a worker with one hint.
+const flushAlikeAndClaim = statement(
+  "flush_alike_and_claim",
+  `with ${fence},
+  clear as materialized (
+    select not exists (
+      select from millrace.job j
+      where j.queue_id = $4::text::int and j.weight = $5::text::smallint and j.tenant_slot = 0 and j.lane = 0
+        and j.seq > $16::text::bigint and j.claim_id is null
+      order by j.seq limit 1
+    ) and (
+      select q.paused_at is null and q.is_active from millrace.queue q where q.id = $4::text::int
+    ) as yes
+  ),
+  inserted as (
+    insert into millrace.job (id, seq, claim_id, claim_no, attempt, started_at, created_at, ready_at,
+      queue_id, weight, max_attempts, type, tenant, payload)
+    select r.id, base + r.place, case when taken then $14::text::uuid end, case when taken then 1 else 0 end,
+      case when taken then 1 else 0 end, case when taken then now() end, now(), now(), $4::text::int,
+      $5::text::smallint, $6::text::smallint, $7::text, $8::text, r.payload::json
+    from fence, clear, ${alikeRows},
+      lateral (select clear.yes and r.place <= $13::text::int as taken) t
+    returning id, claim_id, seq
+  ),
+  claimed as (
+    insert into millrace.claim (id, lease_id, job_ids)
+    select $14::text::uuid, $15::text::uuid, array_agg(id)
+    from inserted where claim_id is not null having count(*) > 0
+    returning 1
+  ),
+  counted as (${countAlike})
+  select exists (select from claimed), (select max(seq)::float8 from inserted where claim_id is not null), now(),
+    case when $11::text is not null and ($13::text::int < $12::text::int or not (select yes from clear))
+      then pg_notify($10::text, $11::text) end
+  from fence`,
+);
+
 const openProducer = statement(
   "open_producer",
   `insert into millrace.producer (id, flush_no) values ($1, 0)`,
@@ -111,9 +170,21 @@ const parameters = (flush: Flush) => [
   flush.notice,
 ];
 
+function parametersIfAlike(flush: Flush): (string | null)[] | null {
+  const alike = alikeParameters(flush.jobs);
+  if (alike === null) return null;
+  const { flushNo, producer, channel, notice, jobs } = flush;
+  return [String(flushNo), producer, ...alike, channel, notice, String(jobs.length)];
+}
+
 /** False: the fence refused, nothing was inserted. */
 export async function flushJobs(connection: Connection, flush: Flush): Promise<boolean> {
-  return (await connection.rows(flushReady, parameters(flush))).length === 1;
+  const alike = parametersIfAlike(flush);
+  const rows =
+    alike === null
+      ? connection.rows(flushReady, parameters(flush))
+      : connection.rows(flushAlike, alike);
+  return (await rows).length === 1;
 }
 
 export interface FlushedAndClaimed {
@@ -127,16 +198,23 @@ export async function flushAndClaimJobs(
   flush: Flush,
   claim: ImmediateClaim,
 ): Promise<FlushedAndClaimed> {
-  const rows = await connection.rows(flushAndClaim, [
-    ...parameters(flush),
-    String(claim.count),
-    claim.claimId,
-    claim.leaseId,
-    arrayText(claim.hints.map((hint) => hint.queueId)),
-    arrayText(claim.hints.map((hint) => hint.weight)),
-    arrayText(claim.hints.map((hint) => hint.afterSeq)),
-    arrayText(claim.queueIds),
-  ]);
+  const alike = claim.hints.length === 1 ? parametersIfAlike(flush) : null;
+  const claiming = [String(claim.count), claim.claimId, claim.leaseId];
+  const rows =
+    alike === null
+      ? await connection.rows(flushAndClaim, [
+          ...parameters(flush),
+          ...claiming,
+          arrayText(claim.hints.map((hint) => hint.queueId)),
+          arrayText(claim.hints.map((hint) => hint.weight)),
+          arrayText(claim.hints.map((hint) => hint.afterSeq)),
+          arrayText(claim.queueIds),
+        ])
+      : await connection.rows(flushAlikeAndClaim, [
+          ...alike,
+          ...claiming,
+          String(claim.hints[0]?.afterSeq ?? 0),
+        ]);
   const row = rows[0];
   if (row === undefined) return { flushed: false, claimedAt: null, lastSeq: null };
   const claimed = row[0] === true;

@@ -22,6 +22,36 @@ export function newJobParameters(jobs: readonly NewJob[]): (string | null)[] {
   ];
 }
 
+/** What $3 … $9 are when the jobs differ in id and payload only; null when they differ in more. */
+export function alikeParameters(jobs: readonly NewJob[]): string[] | null {
+  const [first] = jobs;
+  if (first === undefined) return null;
+  const { queueId, weight, maxAttempts, type, tenant } = first;
+  let ids = "{";
+  let lines = "";
+  for (const job of jobs) {
+    if (job.queueId !== queueId || job.weight !== weight || job.maxAttempts !== maxAttempts)
+      return null;
+    if (job.type !== type || job.tenant !== tenant || hasRareColumns(job)) return null;
+    if (job !== first) {
+      ids += ",";
+      lines += "\n";
+    }
+    ids += job.id;
+    lines += oneLine(job.payload);
+  }
+  const said = [String(queueId), String(weight), String(maxAttempts), type, tenant];
+  return [`${ids}}`, ...said, lines];
+}
+
+const hasRareColumns = (job: NewJob): boolean =>
+  job.expiresInMs !== undefined ||
+  job.maxRuntimeMs !== undefined ||
+  job.correlationId !== undefined ||
+  job.key !== undefined ||
+  job.reference !== undefined ||
+  job.meta !== undefined;
+
 /** Payloads travel as lines: splitting is cheaper than parsing twice, and compact JSON has no line break. */
 const oneLine = (json: string): string =>
   json.includes("\n") ? JSON.stringify(JSON.parse(json)) : json;

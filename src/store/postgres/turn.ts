@@ -5,7 +5,15 @@
 // a statement that opens fewer tables starts sooner.
 
 import type { Completion, Turn, Turned } from "../store.ts";
-import { claimByHint, claimByScan, claimParameters, selectClaimed, toJobs } from "./claim.ts";
+import {
+  type ClaimWay,
+  claimOnly,
+  claimParameters,
+  claims,
+  selectClaimed,
+  toJobs,
+  wayOf,
+} from "./claim.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -83,21 +91,13 @@ function settle(p: number, locate: Locate, result: Results): string {
 const completed = (p: number) => `null::uuid, count(*)::int,
     case when count(*) < ${at(p, 9)}::int then array_to_string(array_agg(id), ',') end`;
 
-const claims = { hint: claimByHint, scan: claimByScan };
-type Claim = keyof typeof claims;
-
-const claimOnly = {
-  hint: statement("claim_by_hint", `with ${claimByHint.text} ${selectClaimed}`),
-  scan: statement("claim_by_scan", `with recursive ${claimByScan.text} ${selectClaimed}`),
-};
-
 const settleOnly = (locate: Locate, result: Results) =>
   statement(
     `settle_by_${locate}_${result}`,
     `with ${settle(0, locate, result)} select ${completed(0)} from settled`,
   );
 
-function settleAndClaim(locate: Locate, result: Results, claim: Claim) {
+function settleAndClaim(locate: Locate, result: Results, claim: ClaimWay) {
   const { parameters: p, text } = claims[claim];
   return statement(
     `turn_by_${locate}_${result}_${claim}`,
@@ -105,15 +105,16 @@ function settleAndClaim(locate: Locate, result: Results, claim: Claim) {
   select ${completed(p)}, null, null, null, null, null, null, null, null, null, null, null, null
   from settled
   union all
-  (${selectClaimed})`,
+  ${selectClaimed}`,
   );
 }
 
 /** The statements of one way to find what is settled: alone, or with a claim. */
 const ways = (locate: Locate, result: Results) => ({
   only: settleOnly(locate, result),
-  hint: settleAndClaim(locate, result, "hint"),
   scan: settleAndClaim(locate, result, "scan"),
+  hint: settleAndClaim(locate, result, "hint"),
+  one: settleAndClaim(locate, result, "one"),
 });
 
 const settling = {
@@ -166,10 +167,9 @@ function settlingOf(turn: Turn, completions: readonly Completion[], byPlace: boo
 
 export async function takeTurn(connection: Connection, turn: Turn): Promise<Turned> {
   const { claim, completions } = turn;
-  const source = claim?.hints === null ? "scan" : "hint";
   if (completions.length === 0) {
     if (claim === null) return { completed: null, jobs: [] };
-    const rows = await connection.rows(claimOnly[source], claimParameters(claim));
+    const rows = await connection.rows(claimOnly[wayOf(claim)], claimParameters(claim));
     return { completed: null, jobs: toJobs(claim.claimId, rows) };
   }
   const byPlace = completions.every(({ place }) => place !== undefined);
@@ -178,7 +178,7 @@ export async function takeTurn(connection: Connection, turn: Turn): Promise<Turn
     const rows = await connection.rows(statements.only, parameters);
     return { completed: await completeMissing(connection, turn, completedOf(rows)), jobs: [] };
   }
-  const [first = [], ...rows] = await connection.rows(statements[source], [
+  const [first = [], ...rows] = await connection.rows(statements[wayOf(claim)], [
     ...claimParameters(claim),
     ...parameters,
   ]);
