@@ -86,6 +86,81 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
   return Object.freeze(config);
 }
 
+/** Of `createQueue`; what is left out comes from the environment. */
+export interface QueueOptions {
+  readonly priorities?: Priorities;
+  /** The most that a queue in memory may hold, ready and scheduled together. */
+  readonly maxInMemory?: number;
+  readonly warnDepth?: number;
+  /** USE_REDIS_QUEUE; true when there is a URL. */
+  readonly useRedis?: boolean;
+  readonly redisUrl?: string;
+  /** For the label `high` alone, and for all the others. */
+  readonly redisUrlHigh?: string;
+  readonly redisUrlLow?: string;
+  readonly redisReadyKey?: string;
+  readonly redisScheduledKey?: string;
+  readonly redisHealthCheckTimeoutMs?: number;
+  readonly logLevel?: string;
+}
+
+export interface QueueConfig {
+  readonly priorities: Priorities;
+  readonly maxInMemory: number | undefined;
+  readonly warnDepth: number | undefined;
+  /** Why there is no Redis, or where it is. */
+  readonly redis:
+    | { readonly use: false; readonly reason: string }
+    | { readonly use: true; readonly high: string; readonly low: string };
+  readonly redisReadyKey: string | undefined;
+  readonly redisScheduledKey: string | undefined;
+  readonly redisHealthCheckTimeoutMs: number;
+  readonly logLevel: string;
+}
+
+export function loadQueueConfig(
+  options: QueueOptions = {},
+  env: Environment = process.env,
+): QueueConfig {
+  const { maxInMemory, warnDepth } = options;
+  const seconds = blankToNone(env.REDIS_HEALTH_CHECK_TIMEOUT);
+  const envTimeoutMs = seconds === undefined ? 2_000 : Math.round(Number(seconds) * 1_000);
+  const config: QueueConfig = {
+    priorities: checkPriorities(options.priorities ?? defaultPriorities),
+    maxInMemory: maxInMemory === undefined ? undefined : whole("maxInMemory", maxInMemory, 1),
+    warnDepth: warnDepth === undefined ? undefined : whole("warnDepth", warnDepth, 1),
+    redis: queueRedis(options, env),
+    redisReadyKey: options.redisReadyKey,
+    redisScheduledKey: options.redisScheduledKey,
+    redisHealthCheckTimeoutMs: whole(
+      "REDIS_HEALTH_CHECK_TIMEOUT, in milliseconds,",
+      options.redisHealthCheckTimeoutMs ?? envTimeoutMs,
+      1,
+    ),
+    logLevel: oneOf(
+      "LOG_LEVEL",
+      options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info",
+      logLevels,
+    ),
+  };
+  return Object.freeze(config);
+}
+
+function queueRedis(options: QueueOptions, env: Environment): QueueConfig["redis"] {
+  const url = options.redisUrl ?? blankToNone(env.REDIS_URL);
+  const high = options.redisUrlHigh ?? blankToNone(env.REDIS_URL_HIGH) ?? url;
+  const low = options.redisUrlLow ?? blankToNone(env.REDIS_URL_LOW) ?? url;
+  const isWanted = options.useRedis ?? flag("USE_REDIS_QUEUE", env.USE_REDIS_QUEUE);
+  if (isWanted === false) return { use: false, reason: "USE_REDIS_QUEUE is false" };
+  if (high !== undefined && low !== undefined) return { use: true, high, low };
+  if (high === undefined && low === undefined && isWanted === undefined)
+    return { use: false, reason: "there is no REDIS_URL" };
+  throw new MillraceError(
+    "OPTION_INVALID",
+    "Redis needs REDIS_URL, or REDIS_URL_HIGH and REDIS_URL_LOW both.",
+  );
+}
+
 /** What the command line asks of its surroundings. */
 export interface TerminalSettings {
   readonly colour: boolean;
@@ -109,6 +184,14 @@ function whole(name: string, value: number, min: number, max = 2_147_483_647): n
     "OPTION_INVALID",
     `${name} must be a whole number from ${min} to ${max}.`,
   );
+}
+
+function flag(name: string, value: string | undefined): boolean | undefined {
+  const text = blankToNone(value)?.toLowerCase();
+  if (text === undefined) return undefined;
+  if (["true", "1", "yes", "on"].includes(text)) return true;
+  if (["false", "0", "no", "off"].includes(text)) return false;
+  throw new MillraceError("OPTION_INVALID", `${name} must be true or false.`);
 }
 
 function payloadLimits(limits: Partial<PayloadLimits> = {}): Partial<PayloadLimits> {

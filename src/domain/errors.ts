@@ -7,6 +7,7 @@ export const errorCodes = {
   REFERENCE_TAKEN: "The reference is already used in this queue.",
   QUEUE_FULL: "The queue is at its capacity.",
   QUEUE_INACTIVE: "The queue does not accept jobs.",
+  QUEUE_CLOSED: "The queue was shut down and takes nothing new.",
   QUEUE_NOT_FOUND: "There is no such queue.",
   JOB_NOT_FOUND: "There is no such job.",
   ILLEGAL_TRANSITION: "The job's state does not allow this.",
@@ -27,6 +28,8 @@ export const errorCodes = {
   DATABASE_UNSUPPORTED: "This PostgreSQL version is not supported.",
   EMBEDDED_UNAVAILABLE: "The embedded PostgreSQL cannot be started.",
   EMBEDDED_VERSION_CHANGED: "The data folder belongs to another major version of PostgreSQL.",
+  REDIS_UNAVAILABLE: "Redis cannot be reached.",
+  REDIS_CLIENT_MISSING: "Redis is wanted, and the package @redis/client is not installed.",
   SCHEMA_OUTDATED: "The schema is older than this version of Millrace; run the migrations.",
   SCHEMA_TOO_NEW: "The schema was made by a newer version of Millrace.",
 } as const;

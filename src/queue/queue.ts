@@ -54,7 +54,9 @@ export interface QueueSnapshot {
   readonly dead: number;
   readonly shutdown: boolean;
   readonly redis_active: boolean;
-  /** One per part of a composed queue, by its name. */
+  /** The part of a fallback queue that serves now. */
+  readonly active?: string;
+  /** One per part of a composed queue that can be reached, by its name. */
   readonly parts?: Readonly<Record<string, QueueSnapshot>>;
 }
 
@@ -73,7 +75,7 @@ export interface Queue<T> {
   bury(item: QueueItem<T>, error: string): Promise<boolean>;
   /** The oldest death first. */
   dead(options?: { readonly limit?: number }): Promise<DeadItem<T>[]>;
-  /** From the dead list back into the queue, with its attempts forgotten. */
+  /** From the dead list back into the queue, under a new sequence and with its attempts forgotten. */
   requeue(id: string): Promise<boolean>;
   snapshot(): Promise<QueueSnapshot>;
   /** Removes what is ready or scheduled and tells how many; what is taken stays with its taker. */

@@ -1,5 +1,6 @@
 // The core says what happens through these events; logs and metrics are their subscribers.
 
+import type { ErrorClass } from "../domain/error-class.ts";
 import type { ClaimedJob } from "../domain/job.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { PayloadProblem } from "../domain/payload-rules.ts";
@@ -27,6 +28,12 @@ export interface EventMap {
   "reclaim.waited": { reason: "server_restarted" | "mass_lapse"; leases: number };
   "flush.resolved": { committed: boolean; jobs: number };
   "queue.deep": { queue: string; depth: number; warnDepth: number };
+  "queue.chosen": { queue: string; reason: string };
+  "queue.degraded": { queue: string; reason: string; error: unknown };
+  "queue.fell_back": { queue: string; error: unknown };
+  "queue.recovered": { queue: string; drained: number };
+  "item.failed": { id: string; attempt: number; class: ErrorClass; delayMs: number };
+  "item.buried": { id: string; attempt: number; class: ErrorClass; message: string };
   "connection.lost": { connection: string; error: unknown };
   "connection.restored": { connection: string };
   "service.failed": { service: string; error: unknown };

@@ -1,0 +1,204 @@
+// Several queues as one: each label lives in one shard, and takes look into the shards in their order.
+// A shard that is down stops nobody else: takes pass it over, and only its own labels are refused.
+
+import { MillraceError } from "../domain/errors.ts";
+import { type Clock, systemClock } from "../runtime/clock.ts";
+import { withAnySignal } from "./any-signal.ts";
+import type {
+  DeadItem,
+  DequeueManyOptions,
+  DequeueOptions,
+  EnqueueOptions,
+  NewItem,
+  Queue,
+  QueueItem,
+  QueueSnapshot,
+} from "./queue.ts";
+import { checkDelay, checkMax } from "./queue-options.ts";
+import { sumOf } from "./snapshot-sum.ts";
+
+export interface Shard<T> {
+  readonly name: string;
+  /** The last shard takes every label that no other one has. */
+  readonly labels?: readonly string[];
+  readonly queue: Queue<T>;
+}
+
+export interface ShardedQueueOptions {
+  /** How soon to ask a shard again that failed while others wait. */
+  readonly retryMs?: number;
+  readonly clock?: Clock;
+}
+
+export class ShardedQueue<T> implements Queue<T> {
+  readonly #shards: readonly Shard<T>[];
+  readonly #byLabel: ReadonlyMap<string, Shard<T>>;
+  readonly #last: Shard<T>;
+  readonly #retryMs: number;
+  readonly #clock: Clock;
+  /** Until when takes pass a shard over that has just failed. */
+  readonly #downUntil = new Map<Shard<T>, number>();
+  #isShutDown = false;
+
+  /** The first shard is looked into first. */
+  constructor(shards: readonly Shard<T>[], options: ShardedQueueOptions = {}) {
+    const last = shards.at(-1);
+    if (last === undefined) throw new MillraceError("OPTION_INVALID", "There must be a shard.");
+    this.#shards = shards;
+    this.#last = last;
+    this.#byLabel = new Map(
+      shards.flatMap((shard) => (shard.labels ?? []).map((label) => [label, shard])),
+    );
+    this.#retryMs = options.retryMs ?? 1_000;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  async enqueue(job: T, options: EnqueueOptions = {}): Promise<QueueItem<T>> {
+    return this.#shardOf(options.priority).queue.enqueue(job, options);
+  }
+
+  /** All or none inside a shard. `accepted` in the error's details tells of other shards' items. */
+  async enqueueMany(items: readonly NewItem<T>[]): Promise<QueueItem<T>[]> {
+    for (const { delayMs } of items) checkDelay(delayMs);
+    const answers = new Map<NewItem<T>, QueueItem<T>>();
+    // The last shard has the unknown labels and refuses them before another one has accepted anything.
+    for (const shard of [...this.#shards].reverse()) {
+      const own = items.filter(({ priority }) => this.#shardOf(priority) === shard);
+      if (own.length === 0 && items.length > 0) continue;
+      const accepted = await shard.queue.enqueueMany(own).catch((error) => {
+        throw withAccepted(error, [...answers.values()]);
+      });
+      for (const [i, item] of own.entries()) answers.set(item, accepted[i] as QueueItem<T>);
+    }
+    return items.map((item) => answers.get(item) as QueueItem<T>);
+  }
+
+  async dequeue(options: DequeueOptions = {}): Promise<QueueItem<T> | null> {
+    return (await this.dequeueMany({ ...options, max: 1 }))[0] ?? null;
+  }
+
+  async dequeueMany(options: DequeueManyOptions): Promise<QueueItem<T>[]> {
+    const max = checkMax(options.max);
+    if (options.signal?.aborted) return [];
+    const here = await this.#takeNow(max);
+    const { timeoutMs = 0 } = options;
+    if (here.length > 0 || timeoutMs <= 0 || this.#isShutDown) return here;
+    return this.#takeFirst({ ...options, timeoutMs });
+  }
+
+  ack(item: QueueItem<T>): Promise<boolean> {
+    return this.#shardOf(item.priority).queue.ack(item);
+  }
+
+  release(item: QueueItem<T>, options: { readonly delayMs?: number } = {}): Promise<boolean> {
+    return this.#shardOf(item.priority).queue.release(item, options);
+  }
+
+  bury(item: QueueItem<T>, error: string): Promise<boolean> {
+    return this.#shardOf(item.priority).queue.bury(item, error);
+  }
+
+  async dead(options: { readonly limit?: number } = {}): Promise<DeadItem<T>[]> {
+    const lists = await this.#fromEach((queue) => queue.dead(options));
+    const all = [...lists.values()].flat().sort((a, b) => a.diedAt - b.diedAt);
+    return all.slice(0, options.limit ?? all.length);
+  }
+
+  async requeue(id: string): Promise<boolean> {
+    for (const { queue } of this.#shards) if (await queue.requeue(id)) return true;
+    return false;
+  }
+
+  async snapshot(): Promise<QueueSnapshot> {
+    const found = await this.#fromEach((queue) => queue.snapshot());
+    const snapshots = [...found.values()];
+    return {
+      ...sumOf(snapshots),
+      shutdown: this.#isShutDown,
+      redis_active: snapshots.some(({ redis_active }) => redis_active),
+      parts: Object.fromEntries([...found].map(([{ name }, snapshot]) => [name, snapshot])),
+    };
+  }
+
+  async purge(): Promise<number> {
+    const counts = await Promise.all(this.#shards.map(({ queue }) => queue.purge()));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  async shutdown(): Promise<QueueItem<T>[]> {
+    this.#isShutDown = true;
+    const handedBack = await this.#fromEach((queue) => queue.shutdown());
+    return [...handedBack.values()].flat();
+  }
+
+  #shardOf(label = "normal"): Shard<T> {
+    return this.#byLabel.get(label) ?? this.#last;
+  }
+
+  /** What the shards that can be reached say; fails when none can. */
+  async #fromEach<R>(call: (queue: Queue<T>) => Promise<R>): Promise<Map<Shard<T>, R>> {
+    const answers = await Promise.allSettled(this.#shards.map(({ queue }) => call(queue)));
+    const found = new Map<Shard<T>, R>();
+    for (const [i, answer] of answers.entries()) {
+      const shard = this.#shards[i];
+      if (answer.status === "fulfilled" && shard !== undefined) found.set(shard, answer.value);
+    }
+    const failed = answers.find((answer) => answer.status === "rejected");
+    if (found.size === 0 && failed !== undefined) throw failed.reason;
+    return found;
+  }
+
+  async #takeNow(max: number): Promise<QueueItem<T>[]> {
+    const items: QueueItem<T>[] = [];
+    for (const shard of this.#shards) {
+      if (items.length === max) break;
+      if ((this.#downUntil.get(shard) ?? 0) > this.#clock.monotonic()) continue;
+      items.push(...((await this.#takeFrom(shard, { max: max - items.length })) ?? []));
+    }
+    return items;
+  }
+
+  /** Undefined when the shard failed. */
+  async #takeFrom(shard: Shard<T>, options: DequeueManyOptions) {
+    try {
+      return await shard.queue.dequeueMany(options);
+    } catch {
+      this.#downUntil.set(shard, this.#clock.monotonic() + this.#retryMs);
+      return undefined;
+    }
+  }
+
+  /** Waits at all shards; the first that serves ends the wait, and what others served goes back. */
+  #takeFirst({ max, timeoutMs = 0, signal }: DequeueManyOptions): Promise<QueueItem<T>[]> {
+    const served = new AbortController();
+    const end = this.#clock.monotonic() + timeoutMs;
+    return new Promise((resolve) => {
+      const waits = this.#shards.map(async (shard) => {
+        const items = await withAnySignal([served.signal, signal], (either) =>
+          this.#waitAt(shard, max, end, either),
+        );
+        if (items.length === 0) return;
+        if (served.signal.aborted) for (const item of items) await this.release(item);
+        else resolve(items);
+        served.abort();
+      });
+      void Promise.allSettled(waits).then(() => resolve([]));
+    });
+  }
+
+  async #waitAt(shard: Shard<T>, max: number, end: number, signal: AbortSignal) {
+    for (;;) {
+      const timeoutMs = end - this.#clock.monotonic();
+      if (timeoutMs <= 0 || signal.aborted || this.#isShutDown) return [];
+      const items = await this.#takeFrom(shard, { max, timeoutMs, signal });
+      if (items !== undefined) return items;
+      await this.#clock.sleep(Math.min(this.#retryMs, timeoutMs), signal);
+    }
+  }
+}
+
+function withAccepted<T>(error: unknown, accepted: readonly QueueItem<T>[]): unknown {
+  if (!(error instanceof MillraceError) || accepted.length === 0) return error;
+  const details = { ...error.details, accepted: accepted.map(({ id }) => id) };
+  return new MillraceError(error.code, error.message, { cause: error, details });
+}
