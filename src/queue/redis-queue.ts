@@ -57,6 +57,17 @@ interface Setup {
   readonly connection: RedisConnection;
   readonly openAnother: () => Promise<RedisConnection>;
   readonly options: RedisQueueOptions;
+  readonly limits: ReturnType<typeof limitsOf>;
+}
+
+function limitsOf(options: RedisQueueOptions) {
+  return {
+    maxDepth: checkLimit("maxDepth", options.maxDepth),
+    warnDepth: checkLimit("warnDepth", options.warnDepth),
+    connectTimeoutMs: checkLimit("connectTimeoutMs", options.connectTimeoutMs ?? 5_000),
+    answerTimeoutMs: checkLimit("answerTimeoutMs", options.answerTimeoutMs ?? 5_000),
+    heartbeatMs: checkLimit("heartbeatMs", options.heartbeatMs ?? 5_000),
+  };
 }
 
 export class RedisQueue<T> implements Queue<T>, HealthChecked {
@@ -71,8 +82,10 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   readonly #taker: Taker<QueueItem<T>>;
   readonly #listener: Listener;
   #isShutDown = false;
+  #isClosed = false;
 
-  private constructor({ name, keys, priorities, connection, openAnother, options }: Setup) {
+  private constructor({ options, limits, connection, ...setup }: Setup) {
+    const { name, keys, priorities, openAnother } = setup;
     this.name = name;
     this.#keys = keys;
     this.#priorities = priorities;
@@ -81,10 +94,9 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
     this.#run = run;
     this.#enqueuer = new Enqueuer({
       ...{ run, queue: name, events: options.events },
-      maxDepth: checkLimit("maxDepth", options.maxDepth),
-      warnDepth: checkLimit("warnDepth", options.warnDepth),
+      ...{ maxDepth: limits.maxDepth, warnDepth: limits.warnDepth },
     });
-    this.#holdings = new Holdings({ run, heartbeatMs: options.heartbeatMs ?? 5_000 });
+    this.#holdings = new Holdings({ run, heartbeatMs: limits.heartbeatMs });
     this.#settler = new Settler(this.#holdings);
     this.#taker = new Taker({
       take: (most) => this.#take(most),
@@ -113,17 +125,16 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
     const priorities = checkPriorities(options.priorities ?? defaultPriorities);
     const keys = queueKeys({ name, readyKey, scheduledKey });
     if (topologyOf(options) === "cluster") checkSameSlot(keys);
+    const limits = limitsOf(options);
+    const { connectTimeoutMs, answerTimeoutMs } = limits;
     const target: ConnectionOptions = {
-      url: options.url,
+      ...{ url: options.url, name: `redis ${name}`, connectTimeoutMs, answerTimeoutMs },
       ...(options.sentinelMaster === undefined ? {} : { sentinelMaster: options.sentinelMaster }),
-      name: `redis ${name}`,
-      connectTimeoutMs: options.connectTimeoutMs ?? 5_000,
-      answerTimeoutMs: options.answerTimeoutMs ?? 5_000,
-      events: options.events,
     };
-    const connection = await RedisConnection.open(target);
-    const openAnother = () => RedisConnection.open({ ...target, events: undefined });
-    return new RedisQueue<T>({ name, keys, priorities, connection, openAnother, options });
+    const connection = await RedisConnection.open({ ...target, events: options.events });
+    const openAnother = () => RedisConnection.open(target);
+    const setup = { name, keys, priorities, openAnother };
+    return new RedisQueue<T>({ ...setup, options, limits, connection });
   }
 
   async enqueue(job: T, options: EnqueueOptions = {}): Promise<QueueItem<T>> {
@@ -144,12 +155,13 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   async dequeue(options: DequeueOptions = {}): Promise<QueueItem<T> | null> {
-    const [item] = await this.#taker.take(1, options);
+    const [item] = await this.dequeueMany({ ...options, max: 1 });
     return item ?? null;
   }
 
   async dequeueMany(options: DequeueManyOptions): Promise<QueueItem<T>[]> {
-    return this.#taker.take(checkMax(options.max), options);
+    const max = checkMax(options.max);
+    return this.#isClosed ? [] : this.#taker.take(max, options);
   }
 
   async #take(most: number): Promise<{ items: QueueItem<T>[]; nextDueMs: number }> {
@@ -162,15 +174,15 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   async ack(item: QueueItem<T>): Promise<boolean> {
-    return this.#settler.ack(item);
+    return !this.#isClosed && this.#settler.ack(item);
   }
 
   async release(item: QueueItem<T>, options: { readonly delayMs?: number } = {}): Promise<boolean> {
-    return this.#settler.release(item, checkDelay(options.delayMs));
+    return !this.#isClosed && this.#settler.release(item, checkDelay(options.delayMs));
   }
 
   async bury(item: QueueItem<T>, error: string): Promise<boolean> {
-    return this.#settler.bury(item, error);
+    return !this.#isClosed && this.#settler.bury(item, error);
   }
 
   async dead(options: { readonly limit?: number } = {}): Promise<DeadItem<T>[]> {
@@ -225,8 +237,10 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   /** Shuts down, gives back at once what is still held, and lets go of Redis. */
   async close(): Promise<void> {
     await this.shutdown();
+    await this.#taker.idle;
     // Without Redis the heartbeat is missed, and others get it then.
     await this.#holdings.retire().catch(() => {});
+    this.#isClosed = true;
     this.#connection.close();
   }
 

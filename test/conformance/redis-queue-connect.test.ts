@@ -75,6 +75,30 @@ it("says which package is missing when the client is not installed", async () =>
   }
 });
 
+it.each(["", "await queue.enqueue('kept'); await queue.dequeue();"])(
+  "lets its process end after shutdown, whatever it holds",
+  async (before) => {
+    const options = JSON.stringify({ url: server.url, name: randomUUID() });
+    const program = `
+      import { RedisQueue } from "./dist/queue/redis-queue.js";
+      const queue = await RedisQueue.connect(${options});
+      ${before}
+      await queue.dequeue({ timeoutMs: 20 });
+      await queue.shutdown();
+      console.log("shut down");`;
+    const args = ["--input-type=module", "--eval", program];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    expect(stdout).toBe("shut down\n");
+  },
+);
+
+it("refuses limits that are none, before it connects", async () => {
+  const url = "redis://127.0.0.1:1";
+  for (const bad of [{ heartbeatMs: 0 }, { maxDepth: -1 }, { answerTimeoutMs: Number.NaN }]) {
+    await expect(connect({ url, ...bad })).rejects.toMatchObject(invalid);
+  }
+});
+
 it("keeps queues of different names apart", async () => {
   const [one, other] = [
     await connect({ url: server.url, name: randomUUID() }),

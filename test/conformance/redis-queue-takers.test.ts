@@ -47,6 +47,17 @@ it("gives back at once what a closed queue still held, unspent", async () => {
   expect(await take(other)).toMatchObject({ job: "a", attempt: 1 });
 });
 
+it("ends waiting takes when it is closed, and answers later ones with nothing", async () => {
+  const queue = await trial.open();
+  await queue.enqueue("held");
+  const held = await take(queue);
+  const waiting = queue.dequeue({ timeoutMs: anHour });
+  await queue.close();
+  expect(await waiting).toBeNull();
+  expect(await queue.dequeue({ timeoutMs: anHour })).toBeNull();
+  expect(await queue.ack(held)).toBe(false);
+});
+
 it("leaves one signal for whoever waits next, and passes on what it does not need", async () => {
   const [queue, producer] = [await trial.open(), await trial.open()];
   const signals = async () =>

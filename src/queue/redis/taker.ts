@@ -30,6 +30,7 @@ export class Taker<I> {
   readonly #wishes = new Set<Wish<I>>();
   readonly #wakeUp = new WakeUp();
   #running = false;
+  #done: Promise<void> = Promise.resolve();
   #sleeping = false;
   #draining = false;
 
@@ -74,6 +75,11 @@ export class Taker<I> {
     this.wake();
   }
 
+  /** Resolves when nobody is being served any more. */
+  get idle(): Promise<void> {
+    return this.#done;
+  }
+
   /** Unlike wake(), of no effect on a later sleep. */
   #disturb(): void {
     if (this.#sleeping) this.wake();
@@ -85,7 +91,7 @@ export class Taker<I> {
     } else {
       this.#running = true;
       // After this tick, so that wishes made together are one take.
-      process.nextTick(() => void this.#run());
+      this.#done = new Promise((resolve) => process.nextTick(resolve)).then(() => this.#run());
     }
   }
 
