@@ -15,6 +15,13 @@ export interface Options {
   readonly migrate?: boolean;
   readonly poolSize?: number;
   readonly logLevel?: string;
+  /** Dispatch over Redis; USE_REDIS_QUEUE, true when there is a URL. */
+  readonly useRedis?: boolean;
+  readonly redisUrl?: string;
+  /** Hints of jobs with the weight of `high` or less, and of all others. */
+  readonly redisUrlHigh?: string;
+  readonly redisUrlLow?: string;
+  readonly redisHealthCheckTimeoutMs?: number;
   readonly priorities?: Priorities;
   readonly categories?: readonly CategoryOptions[];
   readonly payloadLimits?: Partial<PayloadLimits>;
@@ -37,6 +44,8 @@ export interface Config {
   readonly migrate: boolean;
   readonly poolSize: number;
   readonly logLevel: string;
+  readonly redis: RedisConfig;
+  readonly redisHealthCheckTimeoutMs: number;
   readonly priorities: Priorities;
   readonly categories: Categories;
   readonly payloadLimits: Partial<PayloadLimits>;
@@ -69,6 +78,8 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
       options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info",
       logLevels,
     ),
+    redis: redisConfig(options, env),
+    redisHealthCheckTimeoutMs: redisHealthCheckTimeoutMs(options, env),
     priorities: checkPriorities(options.priorities ?? defaultPriorities),
     categories: createCategories(options.categories),
     payloadLimits: payloadLimits(options.payloadLimits),
@@ -104,14 +115,21 @@ export interface QueueOptions {
   readonly logLevel?: string;
 }
 
+/** Why there is no Redis, or where it is. */
+export type RedisConfig =
+  | { readonly use: false; readonly reason: string }
+  | { readonly use: true; readonly high: string; readonly low: string };
+
+type RedisOptions = Pick<
+  QueueOptions,
+  "useRedis" | "redisUrl" | "redisUrlHigh" | "redisUrlLow" | "redisHealthCheckTimeoutMs"
+>;
+
 export interface QueueConfig {
   readonly priorities: Priorities;
   readonly maxInMemory: number | undefined;
   readonly warnDepth: number | undefined;
-  /** Why there is no Redis, or where it is. */
-  readonly redis:
-    | { readonly use: false; readonly reason: string }
-    | { readonly use: true; readonly high: string; readonly low: string };
+  readonly redis: RedisConfig;
   readonly redisReadyKey: string | undefined;
   readonly redisScheduledKey: string | undefined;
   readonly redisHealthCheckTimeoutMs: number;
@@ -123,20 +141,14 @@ export function loadQueueConfig(
   env: Environment = process.env,
 ): QueueConfig {
   const { maxInMemory, warnDepth } = options;
-  const seconds = blankToNone(env.REDIS_HEALTH_CHECK_TIMEOUT);
-  const envTimeoutMs = seconds === undefined ? 2_000 : Math.round(Number(seconds) * 1_000);
   const config: QueueConfig = {
     priorities: checkPriorities(options.priorities ?? defaultPriorities),
     maxInMemory: maxInMemory === undefined ? undefined : whole("maxInMemory", maxInMemory, 1),
     warnDepth: warnDepth === undefined ? undefined : whole("warnDepth", warnDepth, 1),
-    redis: queueRedis(options, env),
+    redis: redisConfig(options, env),
     redisReadyKey: options.redisReadyKey,
     redisScheduledKey: options.redisScheduledKey,
-    redisHealthCheckTimeoutMs: whole(
-      "REDIS_HEALTH_CHECK_TIMEOUT, in milliseconds,",
-      options.redisHealthCheckTimeoutMs ?? envTimeoutMs,
-      1,
-    ),
+    redisHealthCheckTimeoutMs: redisHealthCheckTimeoutMs(options, env),
     logLevel: oneOf(
       "LOG_LEVEL",
       options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info",
@@ -146,7 +158,14 @@ export function loadQueueConfig(
   return Object.freeze(config);
 }
 
-function queueRedis(options: QueueOptions, env: Environment): QueueConfig["redis"] {
+function redisHealthCheckTimeoutMs(options: RedisOptions, env: Environment): number {
+  const seconds = blankToNone(env.REDIS_HEALTH_CHECK_TIMEOUT);
+  const fromEnv = seconds === undefined ? 2_000 : Math.round(Number(seconds) * 1_000);
+  const given = options.redisHealthCheckTimeoutMs ?? fromEnv;
+  return whole("REDIS_HEALTH_CHECK_TIMEOUT, in milliseconds,", given, 1);
+}
+
+function redisConfig(options: RedisOptions, env: Environment): RedisConfig {
   const url = options.redisUrl ?? blankToNone(env.REDIS_URL);
   const high = options.redisUrlHigh ?? blankToNone(env.REDIS_URL_HIGH) ?? url;
   const low = options.redisUrlLow ?? blankToNone(env.REDIS_URL_LOW) ?? url;

@@ -14,7 +14,9 @@ import type {
   Notice,
   NoticeTexts,
   ProducerSession,
+  ReadyPlace,
 } from "../store/store.ts";
+import { claimedJobs, lookingForOlder } from "./immediate-claim.ts";
 
 export interface Call {
   readonly jobs: readonly NewJob[];
@@ -35,6 +37,12 @@ export interface LocalWorker {
   ): void;
 }
 
+export interface HintTaker {
+  readonly isActive: boolean;
+  /** Answers those it could not take. */
+  put(places: readonly ReadyPlace[]): Promise<readonly ReadyPlace[]>;
+}
+
 export interface EnqueuerOptions {
   readonly session: ProducerSession;
   readonly keyWaitMs: number;
@@ -45,6 +53,8 @@ export interface EnqueuerOptions {
   /** Which calls meet a full queue; asked once per flush. */
   readonly admit: (calls: readonly Call[]) => Refusals | Promise<Refusals>;
   readonly localWorkers: () => Iterable<LocalWorker>;
+  /** Takes hints of what was stored, if there is a broker. */
+  readonly broker: HintTaker | null;
   readonly hear: (notice: Notice) => void;
 }
 
@@ -139,14 +149,16 @@ export class Enqueuer {
   }
 
   async #flush(calls: readonly Call[]): Promise<void> {
-    const { session, clock } = this.#options;
+    const { session, clock, broker } = this.#options;
     const jobs = calls.length === 1 ? (calls[0]?.jobs ?? []) : calls.flatMap((call) => call.jobs);
     const offer = this.#offer(jobs);
     const started = clock.monotonic();
+    const places = offer === null && broker?.isActive === true;
     let flushed: Flushed | null = null;
     try {
       flushed = await session.flush(jobs, {
-        notice: this.#notice(jobs, started),
+        notice: places ? null : this.#notice(jobs, started),
+        places,
         claim: offer?.claim,
         atomic: calls.length === 1 && jobs.length > 1,
       });
@@ -159,11 +171,29 @@ export class Enqueuer {
         );
     }
     answer(calls, flushed);
+    if (flushed.places !== null) return void this.#hint(flushed.places);
+    if (places) await this.#notify(readyQueues(jobs));
     this.#tell(
       jobs,
       flushed.claimedAt === null ? 0 : (offer?.claim.count ?? 0),
       clock.monotonic() - started,
     );
+  }
+
+  /** Nobody waits for this. Whoever the broker cannot tell is told as without it. */
+  async #hint(places: readonly ReadyPlace[]): Promise<void> {
+    const { broker, hear } = this.#options;
+    const left = (await broker?.put(places)) ?? places;
+    if (left.length === 0) return;
+    const queueIds = new Set(left.map(({ queueId }) => queueId));
+    hear({ kind: "ready", queueIds: [...queueIds], late: false });
+    await this.#notify(queueIds);
+  }
+
+  async #notify(queueIds: Iterable<number>): Promise<void> {
+    const { session, notices } = this.#options;
+    // A lost wake-up costs latency only.
+    await session.notify(notices.ready(queueIds)).catch(() => {});
   }
 
   #offer(jobs: readonly NewJob[]): { worker: LocalWorker; claim: ImmediateClaim } | null {
@@ -194,9 +224,7 @@ export class Enqueuer {
     this.#noticeTimer = null;
     const ids = [...this.#owedNotices];
     this.#owedNotices.clear();
-    // A lost wake-up costs latency only.
-    if (ids.length > 0)
-      await this.#options.session.notify(this.#options.notices.ready(ids)).catch(() => {});
+    if (ids.length > 0) await this.#notify(ids);
   }
 
   #tell(jobs: readonly NewJob[], claimed: number, tookMs: number): void {
@@ -234,43 +262,4 @@ function shortestDelay(jobs: readonly NewJob[]): number {
   let shortest = Number.POSITIVE_INFINITY;
   for (const job of jobs) if (job.delayMs !== undefined) shortest = Math.min(shortest, job.delayMs);
   return shortest;
-}
-
-/** Where the worker has claimed nothing yet it has no hint: an older job there must be seen too. */
-function lookingForOlder(claim: ImmediateClaim, jobs: readonly NewJob[]): ImmediateClaim {
-  const hints = [...claim.hints];
-  for (const { queueId, weight } of jobs.slice(0, claim.count)) {
-    if (!hints.some((hint) => hint.queueId === queueId && hint.weight === weight))
-      hints.push({ queueId, weight, afterSeq: 0 });
-  }
-  return { ...claim, hints };
-}
-
-function claimedJobs(
-  jobs: readonly NewJob[],
-  claim: ImmediateClaim,
-  flushed: Flushed | null,
-): (ClaimedJob & { weight: number })[] {
-  const startedAt = flushed?.claimedAt;
-  if (startedAt === undefined || startedAt === null) return [];
-  return jobs.slice(0, claim.count).map((job) => ({
-    id: job.id,
-    token: { claimId: claim.claimId, claimNo: 1 },
-    type: job.type,
-    queueId: job.queueId,
-    tenant: job.tenant,
-    attempt: 1,
-    maxAttempts: job.maxAttempts,
-    crashCount: 0,
-    maxRuntimeMs: job.maxRuntimeMs ?? null,
-    payload: JSON.parse(job.payload),
-    correlationId: job.correlationId ?? job.id,
-    idempotencyKey: job.key ?? job.id,
-    reference: job.reference ?? null,
-    meta: job.meta ?? {},
-    timeline: [],
-    createdAt: startedAt,
-    startedAt,
-    weight: job.weight,
-  }));
 }

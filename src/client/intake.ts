@@ -9,7 +9,7 @@ import type { JobDefinition } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
 import { Capacity } from "./capacity.ts";
 import { enqueueIn } from "./enqueue-in.ts";
-import { Enqueuer, type LocalWorker } from "./enqueuer.ts";
+import { Enqueuer, type HintTaker, type LocalWorker } from "./enqueuer.ts";
 import { type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
 import type { QueueCache } from "./queue-cache.ts";
 
@@ -19,6 +19,7 @@ export interface IntakeOptions {
   readonly queues: QueueCache;
   readonly calls: Calls;
   readonly localWorkers: () => Iterable<LocalWorker>;
+  readonly broker: HintTaker | null;
   readonly hear: (notice: Notice) => void;
   readonly clock: Clock;
   readonly events: Events;
@@ -130,7 +131,7 @@ export class Intake {
   }
 
   #createEnqueuer(kind: "ready" | "named"): Enqueuer {
-    const { store, config, clock, localWorkers, hear } = this.#options;
+    const { store, config, clock, localWorkers, broker, hear } = this.#options;
     return new Enqueuer({
       session: store.producer(kind),
       keyWaitMs: config.keyWaitMs,
@@ -139,6 +140,7 @@ export class Intake {
       notices: store.notices,
       admit: (calls) => this.#capacity.refusals(calls),
       localWorkers: kind === "ready" ? localWorkers : () => [],
+      broker: kind === "ready" ? broker : null,
       hear,
     });
   }

@@ -1,6 +1,7 @@
 import { type Config, loadConfig, type Options } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Job } from "../domain/job.ts";
+import type { Broker } from "../queue/broker.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { Events } from "../runtime/events.ts";
 import { createLog, type Log, logEvents } from "../runtime/log.ts";
@@ -17,6 +18,7 @@ import type {
 } from "../store/store.ts";
 import { type AnyJobDefinition, checkName, type JobDefinition } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
+import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
 import { Intake } from "./intake.ts";
 import type { EnqueueOptions } from "./new-job.ts";
@@ -48,6 +50,7 @@ export class Millrace {
   readonly events: Events;
   readonly #parts: Parts;
   readonly #store: Store;
+  readonly #broker: Broker | null;
   readonly #queues: QueueCache;
   readonly #calls = new Calls();
   readonly #workers: Workers;
@@ -55,17 +58,20 @@ export class Millrace {
   #stopping: Promise<void> | null = null;
 
   private constructor(parts: Parts) {
-    const { config, events, clock, opened } = parts;
+    const { clock, config, events, opened } = parts;
     const { store } = opened;
+    this.#broker = openBroker({ ...parts, store });
+    const broker = this.#broker;
     this.#parts = parts;
     this.config = config;
     this.events = events;
     this.#store = store;
     this.#queues = new QueueCache(store, clock);
-    this.#workers = new Workers({ ...parts, store, queues: this.#queues });
+    this.#workers = new Workers({ ...parts, store, broker, queues: this.#queues });
     this.#intake = new Intake({
       ...parts,
       store,
+      broker,
       queues: this.#queues,
       calls: this.#calls,
       localWorkers: () => this.#workers.running,
@@ -207,6 +213,7 @@ export class Millrace {
     await this.#workers.stop();
     await this.#calls.close();
     await this.#intake.close();
+    await this.#broker?.close();
     await this.#parts.opened.close();
     this.events.emit("millrace.stopped", {});
   }

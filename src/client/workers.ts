@@ -3,6 +3,7 @@
 import { hostname } from "node:os";
 import type { Config } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
+import type { Broker } from "../queue/broker.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Log } from "../runtime/log.ts";
@@ -30,6 +31,7 @@ export interface WorkersOptions {
   readonly store: Store;
   readonly config: Config;
   readonly queues: QueueCache;
+  readonly broker: Broker | null;
   readonly log: Log;
   readonly clock: Clock;
   readonly random: () => number;
@@ -45,6 +47,9 @@ export class Workers {
 
   constructor(options: WorkersOptions) {
     this.#options = options;
+    options.broker?.onPut((queueId) => {
+      for (const worker of this.#running) worker.hinted(queueId);
+    });
   }
 
   get running(): Iterable<Worker> {
@@ -79,7 +84,7 @@ export class Workers {
   }
 
   #create(registry: Registry, queues: readonly Queue[], options: WorkOptions): Worker {
-    const { config, log, store, clock, random, events } = this.#options;
+    const { config, log, store, broker, clock, random, events } = this.#options;
     const { resultLimitBytes, pollMs, leaseMs, renewMs } = config;
     const worker: Worker = new Worker({
       name: options.name ?? `${hostname()}:${process.pid}:${uuidv7().slice(-4)}`,
@@ -89,6 +94,7 @@ export class Workers {
       queueIds: queues.map((queue) => queue.id),
       queueNames: queues.map((queue) => queue.name),
       concurrency: concurrencyOf(options.concurrency),
+      hints: broker,
       pollMs,
       leaseMs,
       renewMs,

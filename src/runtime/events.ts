@@ -34,6 +34,9 @@ export interface EventMap {
   "queue.recovered": { queue: string; drained: number };
   "item.failed": { id: string; attempt: number; class: ErrorClass; delayMs: number };
   "item.buried": { id: string; attempt: number; class: ErrorClass; message: string };
+  "dispatch.brokered": { redis: string };
+  "dispatch.direct": { redis: string; error: unknown };
+  "window.refilled": { queueId: number; hints: number };
   "connection.lost": { connection: string; error: unknown };
   "connection.restored": { connection: string };
   "service.failed": { service: string; error: unknown };

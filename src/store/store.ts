@@ -4,6 +4,9 @@ import type { ClaimedJob, Job, JobMeta, Place } from "../domain/job.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { RunOutcome, Timeline } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
+import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
+
+export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 
 /** Anything that runs SQL inside the caller's own transaction. */
 export interface Transaction {
@@ -37,34 +40,6 @@ export interface Enqueued {
   readonly existing: boolean;
 }
 
-export interface QueueSettings {
-  readonly description?: string | null;
-  readonly isActive?: boolean;
-  readonly maxAttempts?: number | null;
-  readonly enforceUniqueReference?: boolean;
-  readonly capacity?: number | null;
-  readonly warnDepth?: number | null;
-  readonly retentionDays?: number;
-  readonly keyTtlSeconds?: number;
-}
-
-export interface Queue extends Required<QueueSettings> {
-  readonly id: number;
-  readonly tenant: string;
-  readonly name: string;
-  readonly paused: boolean;
-}
-
-export interface QueueCounts {
-  readonly enqueued: number;
-  readonly completed: number;
-  readonly dead: number;
-  readonly removed: number;
-  readonly retried: number;
-  /** Jobs that have not ended: scheduled, ready or running. */
-  readonly depth: number;
-}
-
 /** Where a claim starts looking, so that it need not walk over what is already taken. */
 export interface ClaimHint {
   readonly queueId: number;
@@ -81,6 +56,8 @@ export interface ClaimRequest {
   readonly queueIds: readonly number[];
   /** null: look from the head of each queue. */
   readonly hints: readonly ClaimHint[] | null;
+  /** Only these jobs, wherever hints would look. */
+  readonly places?: readonly Place[] | undefined;
   /** May one suspect (a job that was there when a process died) be among them? */
   readonly suspect: boolean;
 }
@@ -190,6 +167,14 @@ export interface FlushOptions {
   readonly claim?: ImmediateClaim | undefined;
   /** All of these jobs or none: the first refusal is thrown. */
   readonly atomic?: boolean;
+  /** Tell where the jobs are, for hints. */
+  readonly places?: boolean;
+}
+
+/** Where a ready job is. A hint: by the time somebody looks, it may be gone. */
+export interface ReadyPlace extends Place {
+  readonly queueId: number;
+  readonly weight: number;
 }
 
 export interface Flushed {
@@ -198,6 +183,8 @@ export interface Flushed {
   /** When the immediate claim was made; null: it was not. */
   readonly claimedAt: Date | null;
   readonly lastSeq: number | null;
+  /** One per job, in order, if they were asked for and are known. */
+  readonly places: readonly ReadyPlace[] | null;
 }
 
 /** A producer's own connection. One flush at a time. */
@@ -269,6 +256,12 @@ export interface Store {
     jobs: readonly NewJob[],
     notice: string,
   ): Promise<(Enqueued | Error)[]>;
+  /** What is ready in a queue, in claim order; behind these hints, if there are any for it. */
+  readyPlaces(queueId: number, limit: number, hints: readonly ClaimHint[]): Promise<ReadyPlace[]>;
+  /** Which of these jobs are ready, where they were. */
+  stillReady(places: readonly Place[]): Promise<ReadyPlace[]>;
+  /** What tells this database from others that share a Redis, and its present from its past. */
+  identity(): Promise<{ namespace: string; epoch: string }>;
   find(ids: readonly string[]): Promise<Job[]>;
   findByKey(tenant: string, key: string): Promise<string | null>;
   settledOutcomes(

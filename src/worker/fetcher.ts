@@ -5,6 +5,7 @@
 // a little out of order is not passed by; later ones are announced ("late") and scanned for. Scans from
 // the head find what hints miss (late commits, weights not seen before), and are rationed by their cost.
 
+import type { Place } from "../domain/job.ts";
 import type { ClaimHint, ClaimRequest, Turned } from "../store/store.ts";
 
 const trailMs = 100;
@@ -22,6 +23,8 @@ interface Trail {
 }
 
 export interface FetcherOptions {
+  /** With a broker: how often to look for what no hint names. */
+  readonly directEveryMs: number | null;
   readonly types: readonly string[] | null;
   readonly monotonic: () => number;
   readonly newClaimId: () => string;
@@ -38,6 +41,7 @@ export class Fetcher {
   /** Somebody said that something older than our hints may be there. */
   #late = true;
   #scanWanted = false;
+  #directAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: FetcherOptions) {
     this.#options = options;
@@ -63,18 +67,44 @@ export class Fetcher {
     return !this.#fresh && !this.#late;
   }
 
+  /** Until the next look for what no hint names. */
+  get directInMs(): number {
+    const { directEveryMs } = this.#options;
+    if (directEveryMs === null) return Number.POSITIVE_INFINITY;
+    return Math.max(0, this.#directAt + directEveryMs - this.#now());
+  }
+
   /** Until a claim makes sense: 0 now, a time when only the ration holds us back, null when idle. */
   waitMs(): number | null {
-    if (this.idle && !this.#scanWanted) return null;
+    if (this.idle && !this.#scanWanted) {
+      const direct = this.directInMs;
+      return direct === Number.POSITIVE_INFINITY ? null : direct;
+    }
     if (this.#fresh && this.#trails.size > 0) return 0;
     return Math.max(0, this.#scanAllowedAt - this.#now());
   }
 
+  /** A claim of what a broker has named. */
+  requestAt(leaseId: string, limit: number, places: readonly Place[]): ClaimRequest {
+    return {
+      claimId: this.#options.newClaimId(),
+      leaseId,
+      limit,
+      types: this.#options.types,
+      queueIds: this.#queueIds,
+      hints: null,
+      places,
+      suspect: false,
+    };
+  }
+
   request(leaseId: string, limit: number, suspect: boolean): ClaimRequest | null {
+    if (this.directInMs === 0) this.#late = true;
     if ((this.idle && !this.#scanWanted) || limit <= 0 || this.#queueIds.length === 0) return null;
     const scan = this.#scanNow();
     if (!scan && (!this.#fresh || this.#trails.size === 0)) return null;
     this.#fresh = false;
+    this.#directAt = this.#now();
     if (scan) {
       this.#late = false;
       this.#scanWanted = false;
@@ -100,6 +130,7 @@ export class Fetcher {
   answered(request: ClaimRequest, jobs: Turned["jobs"], durationMs: number): void {
     const now = this.#now();
     for (const job of jobs) if (job.crashCount === 0) this.note(job.queueId, job.weight, job.seq);
+    if (request.places !== undefined) return;
     if (request.hints === null) {
       this.#scannedAt = now;
       this.#scanAllowedAt = now + scanRation * durationMs;

@@ -4,7 +4,7 @@
 // An error leaves the outcome of a turn unknown. So the same completions are sent again (a repeat is
 // recognised by its token) and the claim is asked for again under its own id.
 
-import type { ClaimedJob } from "../domain/job.ts";
+import type { ClaimedJob, Place } from "../domain/job.ts";
 import type { RunOutcome } from "../domain/timeline.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
@@ -12,6 +12,7 @@ import { WakeUp } from "../runtime/wake-up.ts";
 import type { ClaimRequest, Store, WorkerSession } from "../store/store.ts";
 import type { Fetcher } from "./fetcher.ts";
 import { type HeldJob, type HeldJobs, runningJob } from "./held-jobs.ts";
+import type { HintBuffer } from "./hint-buffer.ts";
 import { type Ended, type Settler, toCompletion, toSettlement } from "./settler.ts";
 
 export interface TurnsOptions {
@@ -20,6 +21,7 @@ export interface TurnsOptions {
   readonly worker: string;
   readonly process: string;
   readonly fetcher: Fetcher;
+  readonly hints: HintBuffer | null;
   readonly settler: Settler;
   readonly held: HeldJobs;
   readonly leaseId: () => string;
@@ -100,16 +102,43 @@ export class Turns {
 
   /** False when there was nothing to do. */
   async #turn(): Promise<boolean> {
-    const { fetcher, settler, held, leaseId, room } = this.#options;
+    const { settler } = this.#options;
     await this.#replayLost();
     const others = settler.takeOthers(this.#batch);
     if (others.length > 0) await this.#settleOthers(others);
-    const claim = this.#claiming ? fetcher.request(leaseId(), room(), !held.holdsSuspect) : null;
+    const claim = this.#claiming ? await this.#nextClaim() : null;
     const ended = settler.takeCompletions(this.#batch);
     if (claim === null && ended.length === 0) return others.length > 0;
     const jobs = await this.#exchange(ended, claim);
+    if (claim?.places !== undefined && jobs.length < claim.places.length)
+      void this.#returnHints(claim.places, jobs);
     await this.#start(jobs, claim);
     return true;
+  }
+
+  /** What a broker names comes first; what it does not name is looked for now and then. */
+  async #nextClaim(): Promise<ClaimRequest | null> {
+    const { fetcher, hints, held, leaseId, room } = this.#options;
+    if (fetcher.directInMs === 0) hints?.wake();
+    else if (hints !== null && !hints.idle && room() > 0) {
+      const places = await hints.take(room());
+      if (!this.#claiming || places.length > room()) hints.putBack(places);
+      else if (places.length > 0) return fetcher.requestAt(leaseId(), places.length, places);
+      if (!this.#claiming) return null;
+    }
+    return fetcher.request(leaseId(), room(), !held.holdsSuspect);
+  }
+
+  /** Most hints that come to nothing are old. What is ready all the same is somebody else's. */
+  async #returnHints(places: readonly Place[], jobs: readonly HeldJob[]): Promise<void> {
+    const { hints, store, events } = this.#options;
+    const claimed = new Set(jobs.map(({ job }) => job.place?.seq));
+    try {
+      const ready = await store.stillReady(places.filter(({ seq }) => !claimed.has(seq)));
+      if (ready.length > 0) await hints?.leaveToOthers(ready);
+    } catch (error) {
+      events.emit("service.failed", { service: "worker", error });
+    }
   }
 
   /**
@@ -117,9 +146,10 @@ export class Turns {
    * Otherwise they start at once, and those that end at once join the next turn.
    */
   async #start(jobs: readonly HeldJob[], claim: ClaimRequest | null): Promise<void> {
-    const { deliver, start, room } = this.#options;
+    const { deliver, start, room, hints } = this.#options;
     deliver(jobs);
-    if (claim !== null && jobs.length >= claim.limit && room() > 0) setImmediate(start);
+    const more = claim?.places === undefined ? jobs.length >= (claim?.limit ?? 1) : !hints?.idle;
+    if (more && room() > 0) setImmediate(start);
     else {
       start();
       await new Promise(setImmediate);
@@ -242,8 +272,8 @@ export class Turns {
   }
 
   async #sleep(): Promise<void> {
-    const { fetcher, pollMs, random, settler, room } = this.#options;
-    if (settler.pending > 0) return;
+    const { fetcher, hints, pollMs, random, settler, room } = this.#options;
+    if (settler.pending > 0 || (this.#claiming && room() > 0 && hints?.idle === false)) return;
     const wait = this.#claiming && room() > 0 ? fetcher.waitMs() : null;
     const poll = pollMs * (0.8 + 0.4 * random());
     const sleepMs = Math.min(wait ?? poll, poll);

@@ -9,6 +9,7 @@ import type { ImmediateClaim, Notice, Store } from "../store/store.ts";
 import type { Executor } from "./executor.ts";
 import { Fetcher } from "./fetcher.ts";
 import { type HeldJob, HeldJobs } from "./held-jobs.ts";
+import { HintBuffer, type HintSource } from "./hint-buffer.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { Registry } from "./registry.ts";
 import { Runner } from "./runner.ts";
@@ -23,6 +24,8 @@ export interface WorkerOptions {
   readonly queueIds: readonly number[];
   readonly queueNames: readonly string[];
   readonly concurrency: number;
+  /** Names ready jobs, if there is a broker. */
+  readonly hints: HintSource | null;
   readonly pollMs: number;
   readonly leaseMs: number;
   readonly renewMs: number;
@@ -37,11 +40,13 @@ export interface WorkerOptions {
 const aheadMs = 10;
 const mostAhead = 1_000;
 const mostPerClaim = 1_000;
+const directEveryMs = 1_000;
 
 export class Worker implements Service {
   readonly name: string;
   readonly #options: WorkerOptions;
   readonly #fetcher: Fetcher;
+  readonly #hints: HintBuffer | null;
   readonly #held = new HeldJobs();
   readonly #settler = new Settler();
   readonly #lease: LeaseKeeper;
@@ -57,10 +62,20 @@ export class Worker implements Service {
     this.#options = options;
     this.name = options.name;
     this.#fetcher = new Fetcher({
+      directEveryMs: options.hints === null ? null : directEveryMs,
       types: registry.types,
       monotonic: () => clock.monotonic(),
       newClaimId: () => randomUUID(),
     });
+    this.#hints =
+      options.hints === null
+        ? null
+        : new HintBuffer({
+            source: options.hints,
+            queueIds: () => this.#fetcher.queueIds,
+            from: () => this.#fetcher.hints(),
+            clock,
+          });
     this.#lease = new LeaseKeeper({
       session: store.lease(`lease ${options.name}`),
       worker: options.name,
@@ -92,6 +107,7 @@ export class Worker implements Service {
       worker: options.name,
       process: randomUUID(),
       fetcher: this.#fetcher,
+      hints: this.#hints,
       settler: this.#settler,
       held: this.#held,
       leaseId: () => this.#lease.leaseId,
@@ -142,6 +158,14 @@ export class Worker implements Service {
     }
   }
 
+  /** A broker has hints of this queue. */
+  hinted(queueId: number): void {
+    if (this.#hints === null || !this.#fetcher.queueIds.includes(queueId)) return;
+    if (this.#hints.avoids) this.#fetcher.wake(false);
+    this.#hints.wake();
+    this.#turns.wake();
+  }
+
   serve(queueIds: readonly number[]): void {
     this.#fetcher.serve(queueIds);
     this.#turns.wake();
@@ -150,8 +174,8 @@ export class Worker implements Service {
   /** Offers to take fresh jobs of these queues straight from the flush that inserts them. */
   offer(jobs: readonly { queueId: number; type: string }[]): ImmediateClaim | null {
     const room = this.#room();
-    if (this.#state !== "running" || room === 0 || !this.#fetcher.idle || this.#turns.claimUnderWay)
-      return null;
+    if (this.#state !== "running" || room === 0 || this.#turns.claimUnderWay) return null;
+    if (!this.#fetcher.idle || this.#hints?.idle === false) return null;
     const { queueIds } = this.#fetcher;
     const { registry } = this.#options;
     const first = jobs.slice(0, room);

@@ -8,6 +8,8 @@ export interface Driver {
   connect(): Promise<unknown>;
   /** Sends a command to the server that has the key. */
   send(key: string, args: string[]): Promise<unknown>;
+  /** The connection serves nothing else from then on. */
+  subscribe(channel: string, listener: (message: string) => void): Promise<void>;
   onReady(listener: () => void): void;
   onError(listener: (error: unknown) => void): void;
   unref(): void;
@@ -55,6 +57,7 @@ function single({ createClient }: Library, options: DriverOptions): Driver {
   return {
     connect: () => client.connect(),
     send: (_key, args) => client.sendCommand(args),
+    subscribe: async (channel, listener) => void (await client.subscribe(channel, listener)),
     onReady: (listener) => void client.on("ready", listener),
     onError: (listener) => void client.on("error", listener),
     unref: () => client.unref(),
@@ -74,6 +77,7 @@ function cluster({ createCluster }: Library, options: DriverOptions): Driver {
   return {
     connect: () => client.connect(),
     send: (key, args) => client.sendCommand(key, false, args),
+    subscribe: async (channel, listener) => void (await client.subscribe(channel, listener)),
     onReady: (listener) => void client.on("node-ready", listener),
     onError: (listener) => void client.on("error", listener).on("node-error", listener),
     unref: () => {
@@ -104,6 +108,7 @@ function sentinel({ createSentinel }: Library, options: DriverOptions): Driver {
   return {
     connect: () => client.connect(),
     send: (_key, args) => client.sendCommand(false, args),
+    subscribe: async (channel, listener) => void (await client.subscribe(channel, listener)),
     onReady: (listener) =>
       void client.on("ready", listener).on("topology-change", (event: { type: string }) => {
         if (event.type === "MASTER_CHANGE") listener();

@@ -53,6 +53,17 @@ const readyInOne = (columns: string) => `select ${columns} from millrace.job j
           and (select q.paused_at is null and q.is_active from millrace.queue q where q.id = $5::int)
         order by j.seq limit $3::int for update skip locked`;
 
+// Named rows: somebody was told where they are. Whatever stands there by now, the seq tells it apart.
+const readyAtPlaces = `select found.tid
+      from rows from (unnest($6::tid[]), unnest($7::bigint[])) s (tid, seq)
+      cross join lateral (
+        select j.ctid as tid from millrace.job j
+        where j.ctid = s.tid and j.seq = s.seq and ${claimable}
+          and j.queue_id = any ((select array_agg(id) from open_queue)::int[])
+          and j.tenant_slot = 0 and j.lane = 0
+        limit 1 for update skip locked
+      ) found limit $3::int`;
+
 const suspect = `suspect as materialized (
     select array(${ready(-1, "case when $6::boolean then least(1, $3::int) else 0 end")}) as tids
   )`;
@@ -87,11 +98,13 @@ export const claims = {
     text: `${openQueues}, ${headsByHint}, ${take(`array(${ready(0, "$3::int")})`)}`,
   },
   one: { parameters: 7, text: take(`array(${readyInOne("j.ctid")})`) },
+  place: { parameters: 7, text: `${openQueues}, ${take(`array(${readyAtPlaces})`)}` },
 };
 
 export type ClaimWay = keyof typeof claims;
 
-export function wayOf({ hints }: ClaimRequest): ClaimWay {
+export function wayOf({ hints, places }: ClaimRequest): ClaimWay {
+  if (places !== undefined) return "place";
   if (hints === null) return "scan";
   return hints.length === 1 ? "one" : "hint";
 }
@@ -109,6 +122,7 @@ export const selectClaimed = `select ${columns}, tid from claimed`;
 export const claimOnly = {
   scan: statement("claim_by_scan", `with recursive ${claims.scan.text} ${selectClaimed}`),
   hint: statement("claim_by_hint", `with ${claims.hint.text} ${selectClaimed}`),
+  place: statement("claim_by_place", `with ${claims.place.text} ${selectClaimed}`),
   one: statement(
     "claim_by_one",
     `with picked as materialized (${readyInOne("j.ctid as tid, j.id, j.max_runtime_ms")}),
@@ -126,13 +140,21 @@ const replay = statement(
 );
 
 export function claimParameters(claim: ClaimRequest): (string | null)[] {
-  const { hints } = claim;
+  const { hints, places } = claim;
   const parameters = [
     claim.claimId,
     claim.leaseId,
     String(claim.limit),
     claim.types === null ? null : arrayText(claim.types),
   ];
+  if (places !== undefined) {
+    return [
+      ...parameters,
+      arrayText(claim.queueIds),
+      `{${places.map(({ tid }) => `"${tid}"`).join(",")}}`,
+      `{${places.map(({ seq }) => seq).join(",")}}`,
+    ];
+  }
   if (hints === null) {
     return [...parameters, arrayText(claim.queueIds), String(claim.suspect)];
   }

@@ -3,7 +3,7 @@
 // The producer's row numbers the flush. When the answer to a flush is lost, `resolveFlush` says
 // exactly whether it was committed, and at the same time makes a late arrival of it do nothing.
 
-import type { ImmediateClaim, NewJob } from "../store.ts";
+import type { ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { alikeParameters, newJobNames, newJobParameters, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
@@ -20,9 +20,21 @@ const countEnqueued = `insert into millrace.queue_count (queue_id, process, minu
     on conflict (queue_id, process, minute) do update
       set enqueued = queue_count.enqueued + excluded.enqueued`;
 
-const flushReady = statement(
-  "flush_ready",
-  `with ${fence},
+/** Places are told only to who asks: they cost a little. */
+const placed = {
+  silent: { name: "", returning: "", select: "null, null" },
+  told: {
+    name: "_placed",
+    returning: "returning ctid as tid, seq",
+    select: "(select string_agg(tid::text, ';' order by seq) from inserted), base::float8",
+  },
+};
+type Placing = keyof typeof placed;
+
+const flushReadyBy = (placing: Placing) =>
+  statement(
+    `flush_ready${placed[placing].name}`,
+    `with ${fence},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant,
       payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
@@ -30,10 +42,12 @@ const flushReady = statement(
       r.payload::json, now() + r.expires_in_ms * interval '1 ms', r.max_runtime_ms, r.correlation_id,
       r.idempotency_key, r.reference, r.meta
     from fence, ${newJobRows}) with ordinality r (${newJobNames}, place)
+    ${placed[placing].returning}
   ),
   counted as (${countEnqueued})
-  select case when $17::text is not null then pg_notify($16::text, $17::text) end from fence`,
-);
+  select case when $17::text is not null then pg_notify($16::text, $17::text) end, ${placed[placing].select}
+  from fence`,
+  );
 
 const alikeRows = `rows from (unnest($3::text::uuid[]), string_to_table($9::text, E'\\n'))
       with ordinality r (id, payload, place)`;
@@ -44,18 +58,26 @@ const countAlike = `insert into millrace.queue_count (queue_id, process, minute,
       set enqueued = queue_count.enqueued + excluded.enqueued`;
 
 // Jobs that differ in id and payload only, as most flushes have them: the rest is said once.
-const flushAlike = statement(
-  "flush_alike",
-  `with ${fence},
+const flushAlikeBy = (placing: Placing) =>
+  statement(
+    `flush_alike${placed[placing].name}`,
+    `with ${fence},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant, payload)
     select r.id, base + r.place, now(), now(), $4::text::int, $5::text::smallint, $6::text::smallint, $7::text,
       $8::text, r.payload::json
     from fence, ${alikeRows}
+    ${placed[placing].returning}
   ),
   counted as (${countAlike})
-  select case when $11::text is not null then pg_notify($10::text, $11::text) end from fence`,
-);
+  select case when $11::text is not null then pg_notify($10::text, $11::text) end, ${placed[placing].select}
+  from fence`,
+  );
+
+const flushing = {
+  silent: { ready: flushReadyBy("silent"), alike: flushAlikeBy("silent") },
+  told: { ready: flushReadyBy("told"), alike: flushAlikeBy("told") },
+};
 
 // The first `$18` jobs are claimed as they are inserted, unless an older job is ready: then order wins.
 const flushAndClaim = statement(
@@ -177,14 +199,37 @@ function parametersIfAlike(flush: Flush): (string | null)[] | null {
   return [String(flushNo), producer, ...alike, channel, notice, String(jobs.length)];
 }
 
-/** False: the fence refused, nothing was inserted. */
-export async function flushJobs(connection: Connection, flush: Flush): Promise<boolean> {
+export interface FlushedJobs {
+  /** False: the fence refused, nothing was inserted. */
+  readonly flushed: boolean;
+  readonly places: readonly ReadyPlace[] | null;
+}
+
+export async function flushJobs(
+  connection: Connection,
+  flush: Flush,
+  placing: Placing = "silent",
+): Promise<FlushedJobs> {
   const alike = parametersIfAlike(flush);
-  const rows =
+  const { ready, alike: same } = flushing[placing];
+  const [row] =
     alike === null
-      ? connection.rows(flushReady, parameters(flush))
-      : connection.rows(flushAlike, alike);
-  return (await rows).length === 1;
+      ? await connection.rows(ready, parameters(flush))
+      : await connection.rows(same, alike);
+  if (row === undefined) return { flushed: false, places: null };
+  return { flushed: true, places: placesOf(flush.jobs, row[1], row[2]) };
+}
+
+/** In the order of seq, which is the order of the jobs. */
+function placesOf(jobs: readonly NewJob[], tids: unknown, base: unknown): ReadyPlace[] | null {
+  if (typeof tids !== "string" || typeof base !== "number") return null;
+  const all = tids.split(";");
+  return jobs.map(({ queueId, weight }, i) => ({
+    queueId,
+    weight,
+    seq: base + i + 1,
+    tid: all[i] ?? "",
+  }));
 }
 
 export interface FlushedAndClaimed {

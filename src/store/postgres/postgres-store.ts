@@ -1,12 +1,15 @@
 import pg from "pg";
+import type { Place } from "../../domain/job.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import type {
+  ClaimHint,
   Enqueued,
   LeaseSession,
   NewJob,
   Notice,
   ProducerSession,
+  ReadyPlace,
   Repair,
   Store,
   Transaction,
@@ -33,6 +36,7 @@ import {
   pauseQueue,
 } from "./queues.ts";
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
+import { findStillReady, identityOf, listReadyPlaces } from "./ready-places.ts";
 import { settleJobs, settleLapsedJobs } from "./settle.ts";
 import { takeTurn } from "./turn.ts";
 import { tidyUp, vacuumHotTables } from "./upkeep.ts";
@@ -178,6 +182,18 @@ export class PostgresStore implements Store {
       jobs,
     };
     return (await enqueueJobs(run, request)) ?? [];
+  }
+
+  readyPlaces(queueId: number, limit: number, hints: readonly ClaimHint[]): Promise<ReadyPlace[]> {
+    return listReadyPlaces(this.#database, queueId, limit, hints);
+  }
+
+  stillReady(places: readonly Place[]): Promise<ReadyPlace[]> {
+    return findStillReady(this.#database, places);
+  }
+
+  identity(): Promise<{ namespace: string; epoch: string }> {
+    return identityOf(this.#database);
   }
 
   find(ids: readonly string[]) {

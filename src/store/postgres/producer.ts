@@ -59,7 +59,9 @@ export class PostgresProducer implements ProducerSession {
     let flushed: Flushed | null;
     if (kind === "named") flushed = await this.#flushNamed(request, atomic);
     else if (claim === undefined) {
-      flushed = (await flushJobs(connection, request)) ? accepted(jobs) : null;
+      const placing = options.places === true ? "told" : "silent";
+      const { flushed: done, places } = await flushJobs(connection, request, placing);
+      flushed = done ? { ...accepted(jobs), places } : null;
     } else {
       const {
         flushed: done,
@@ -92,7 +94,7 @@ export class PostgresProducer implements ProducerSession {
       atomic || needsTransaction(request.jobs)
         ? await connection.transaction(enqueue)
         : await enqueue((source, values) => connection.query(source, values));
-    return answers === null ? null : { answers, claimedAt: null, lastSeq: null };
+    return answers === null ? null : { answers, claimedAt: null, lastSeq: null, places: null };
   }
 
   /** Was the flush whose answer was lost committed? Asks until the database answers or patience ends. */
@@ -116,7 +118,7 @@ export class PostgresProducer implements ProducerSession {
           (source, values) => connection.query(source, values),
           jobs,
         );
-        return { answers, claimedAt: null, lastSeq: null };
+        return { answers, claimedAt: null, lastSeq: null, places: null };
       } catch (error) {
         if (!isConnectionError(error) && !isRetryable(error)) throw error;
         if (clock.monotonic() >= deadline) throw unavailable(cause);
@@ -147,6 +149,7 @@ const accepted = (jobs: readonly NewJob[]): Flushed => ({
   answers: jobs.map((job) => ({ id: job.id, existing: false })),
   claimedAt: null,
   lastSeq: null,
+  places: null,
 });
 
 const unavailable = (cause: unknown) =>

@@ -115,6 +115,7 @@ const ways = (locate: Locate, result: Results) => ({
   scan: settleAndClaim(locate, result, "scan"),
   hint: settleAndClaim(locate, result, "hint"),
   one: settleAndClaim(locate, result, "one"),
+  place: settleAndClaim(locate, result, "place"),
 });
 
 const settling = {

@@ -1,0 +1,199 @@
+// The window of hints in Redis: per queue a sorted set by weight, then by seq.
+
+import { randomUUID } from "node:crypto";
+import type { Events } from "../../runtime/events.ts";
+import type { Hint, Taken, Window } from "../window.ts";
+import { RedisConnection } from "./connection.ts";
+import { loadScript, runScript, type Script } from "./scripts.ts";
+import { Subscription } from "./subscription.ts";
+import type { RedisTarget } from "./target.ts";
+
+export interface RedisWindowOptions extends RedisTarget {
+  /** What tells this PostgreSQL and its timeline from others. */
+  readonly epoch: string;
+  /** What tells this database and schema from others that use the same Redis. */
+  readonly namespace: string;
+  readonly answerTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly monotonic: () => number;
+  readonly events?: Events | undefined;
+}
+
+const mostHints = 10_000;
+const refillEveryMs = 100;
+const announceEveryMs = 5;
+const seqDigits = 16;
+
+const scripts = new URL("./scripts/", import.meta.url);
+const putHints = loadScript(scripts, "put-hints");
+const takeHints = loadScript(scripts, "take-hints");
+const refillHints = loadScript(scripts, "refill-hints");
+
+export class RedisWindow implements Window {
+  readonly #options: RedisWindowOptions;
+  readonly #connection: RedisConnection;
+  readonly #subscription: Subscription;
+  readonly #listeners = new Set<(queueId: number) => void>();
+  readonly #announcedAt = new Map<number, number>();
+  readonly #me = randomUUID();
+  /** By queue, since the queues of a cluster live on several servers. */
+  readonly #epochs = new Map<number, Promise<string>>();
+  #database: string;
+
+  private constructor(
+    options: RedisWindowOptions,
+    connection: RedisConnection,
+    subscription: Subscription,
+  ) {
+    this.#options = options;
+    this.#database = options.epoch;
+    this.#connection = connection;
+    this.#subscription = subscription;
+    // Another server, or the same one with an old file: its windows are not to be trusted.
+    connection.onRestored(() => this.#epochs.clear());
+  }
+
+  static async open(options: RedisWindowOptions): Promise<RedisWindow> {
+    const connection = await RedisConnection.open({ ...options, name: "redis" });
+    try {
+      const subscription = await Subscription.open(options, channelOf(options));
+      const window = new RedisWindow(options, connection, subscription);
+      subscription.onMessage((text) => window.#hear(text));
+      return window;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
+  get isReady(): boolean {
+    return this.#connection.isReady;
+  }
+
+  onPut(listener: (queueId: number) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  renew(epoch: string): void {
+    if (epoch === this.#database) return;
+    this.#database = epoch;
+    this.#epochs.clear();
+  }
+
+  async put(hints: readonly Hint[]): Promise<readonly Hint[]> {
+    const left: Hint[] = [];
+    for (const [queueId, own] of byQueue(hints)) {
+      const word = await this.#run(putHints, queueId, [
+        String(mostHints),
+        channelOf(this.#options),
+        String(queueId),
+        this.#mayAnnounce(queueId) ? "aloud" : "if empty",
+        ...own.flatMap(toScored),
+      ]);
+      if (word === "foreign") left.push(...own);
+    }
+    return left;
+  }
+
+  async take(queueIds: readonly number[], most: number): Promise<Taken> {
+    const hints: Hint[] = [];
+    const foreign: number[] = [];
+    for (const queueId of queueIds) {
+      if (hints.length >= most) break;
+      const limit = String(most - hints.length);
+      const [word, ...rest] = (await this.#run(takeHints, queueId, [limit])) as string[];
+      if (word === "foreign") foreign.push(queueId);
+      else hints.push(...toHints(queueId, rest));
+    }
+    if (hints.length === 0 && foreign.length > 0) return { kind: "foreign", queueIds: foreign };
+    return { kind: "hints", hints };
+  }
+
+  async mayRefill(queueId: number): Promise<boolean> {
+    const key = this.#key(queueId, "refill");
+    const args = ["SET", key, this.#me, "NX", "PX", String(refillEveryMs)];
+    return (await this.#connection.send(key, args)) === "OK";
+  }
+
+  async refill(queueId: number, hints: readonly Hint[]): Promise<void> {
+    const announcement = [channelOf(this.#options), String(queueId)];
+    await this.#run(refillHints, queueId, [...announcement, ...hints.flatMap(toScored)]);
+  }
+
+  async close(): Promise<void> {
+    this.#subscription.close();
+    this.#connection.close();
+  }
+
+  async #run(script: Script, queueId: number, args: readonly string[]): Promise<unknown> {
+    const keys = [this.#key(queueId, "window"), this.#key(queueId, "epoch")];
+    return runScript(this.#connection, script, keys, [await this.#epochOf(queueId), ...args]);
+  }
+
+  /** The server's own id is part of it: it changes with every start and with every failover. */
+  #epochOf(queueId: number): Promise<string> {
+    let epoch = this.#epochs.get(queueId);
+    if (epoch === undefined) {
+      epoch = this.#askForEpoch(this.#key(queueId, "epoch"));
+      epoch.catch(() => this.#epochs.delete(queueId));
+      this.#epochs.set(queueId, epoch);
+    }
+    return epoch;
+  }
+
+  async #askForEpoch(key: string): Promise<string> {
+    const info = String(await this.#connection.send(key, ["INFO", "server"]));
+    const runId = /^run_id:(\w+)/m.exec(info)?.[1] ?? "unknown";
+    return `${this.#database}/${runId}`;
+  }
+
+  #key(queueId: number, part: string): string {
+    return `millrace:{${this.#options.namespace}.${queueId}}:${part}`;
+  }
+
+  /** Workers that are awake go on until the window is empty; the others hear of it now and then. */
+  #mayAnnounce(queueId: number): boolean {
+    const now = this.#options.monotonic();
+    if (now - (this.#announcedAt.get(queueId) ?? Number.NEGATIVE_INFINITY) < announceEveryMs)
+      return false;
+    this.#announcedAt.set(queueId, now);
+    return true;
+  }
+
+  #hear(text: string): void {
+    const queueId = Number(text);
+    if (Number.isInteger(queueId)) for (const listener of this.#listeners) listener(queueId);
+  }
+}
+
+const channelOf = ({ namespace }: RedisWindowOptions): string => `millrace:${namespace}:put`;
+
+function byQueue(hints: readonly Hint[]): Map<number, Hint[]> {
+  const queues = new Map<number, Hint[]>();
+  for (const hint of hints) {
+    const own = queues.get(hint.queueId);
+    if (own === undefined) queues.set(hint.queueId, [hint]);
+    else own.push(hint);
+  }
+  return queues;
+}
+
+/** A seq of fixed width sorts as a number. */
+const toScored = ({ weight, seq, tid }: Hint): string[] => [
+  String(weight),
+  `${String(seq).padStart(seqDigits, "0")}${tid}`,
+];
+
+function toHints(queueId: number, scored: readonly string[]): Hint[] {
+  const hints: Hint[] = [];
+  for (let i = 0; i + 1 < scored.length; i += 2) {
+    const member = scored[i] ?? "";
+    hints.push({
+      queueId,
+      weight: Number(scored[i + 1]),
+      seq: Number(member.slice(0, seqDigits)),
+      tid: member.slice(seqDigits),
+    });
+  }
+  return hints;
+}

@@ -1,0 +1,36 @@
+// Hints of ready jobs, in claim order, shared by all processes. See docs/design/broker.md.
+//
+// A hint may be lost, doubled or wrong: whoever takes one finds the job ready in the store or passes on.
+
+export interface Hint {
+  readonly queueId: number;
+  readonly weight: number;
+  readonly seq: number;
+  /** Where the store says the job is. */
+  readonly tid: string;
+}
+
+export type Taken =
+  | { readonly kind: "hints"; readonly hints: readonly Hint[] }
+  /** The window was filled for another PostgreSQL, or lost: refill it. */
+  | { readonly kind: "foreign"; readonly queueIds: readonly number[] };
+
+export interface Window {
+  /**
+   * Answers those whose window belongs to another epoch and has to be refilled first. Rejects with
+   * REDIS_UNAVAILABLE when it cannot be done, or not soon enough.
+   */
+  put(hints: readonly Hint[]): Promise<readonly Hint[]>;
+  /** Up to `most` of the lowest, from these queues. */
+  take(queueIds: readonly number[], most: number): Promise<Taken>;
+  /** True for one process at a time, and not too often. */
+  mayRefill(queueId: number): Promise<boolean>;
+  /** Replaces what is there. */
+  refill(queueId: number, hints: readonly Hint[]): Promise<void>;
+  /** Somebody has put hints into the window of this queue. */
+  onPut(listener: (queueId: number) => void): void;
+  /** PostgreSQL may have become another one. */
+  renew(epoch: string): void;
+  readonly isReady: boolean;
+  close(): Promise<void>;
+}
