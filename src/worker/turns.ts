@@ -103,10 +103,11 @@ export class Turns {
   /** False when there was nothing to do. */
   async #turn(): Promise<boolean> {
     const { settler } = this.#options;
-    await this.#replayLost();
+    if (this.#lostClaims.length > 0) await this.#replayLost();
     const others = settler.takeOthers(this.#batch);
     if (others.length > 0) await this.#settleOthers(others);
-    const claim = this.#claiming ? await this.#nextClaim() : null;
+    const claiming = this.#claiming ? this.#nextClaim() : null;
+    const claim = claiming instanceof Promise ? await claiming : claiming;
     const ended = settler.takeCompletions(this.#batch);
     if (claim === null && ended.length === 0) return others.length > 0;
     const jobs = await this.#exchange(ended, claim);
@@ -117,16 +118,24 @@ export class Turns {
   }
 
   /** What a broker names comes first; what it does not name is looked for now and then. */
-  async #nextClaim(): Promise<ClaimRequest | null> {
-    const { fetcher, hints, held, leaseId, room } = this.#options;
+  #nextClaim(): ClaimRequest | null | Promise<ClaimRequest | null> {
+    const { fetcher, hints, room } = this.#options;
     if (fetcher.directInMs === 0) hints?.wake();
-    else if (hints !== null && !hints.idle && room() > 0) {
-      const places = await hints.take(room());
-      if (!this.#claiming || places.length > room()) hints.putBack(places);
-      else if (places.length > 0) return fetcher.requestAt(leaseId(), places.length, places);
-      if (!this.#claiming) return null;
-    }
+    else if (hints !== null && !hints.idle && room() > 0) return this.#claimOfHints(hints);
+    return this.#directClaim();
+  }
+
+  #directClaim(): ClaimRequest | null {
+    const { fetcher, held, leaseId, room } = this.#options;
     return fetcher.request(leaseId(), room(), !held.holdsSuspect);
+  }
+
+  async #claimOfHints(hints: HintBuffer): Promise<ClaimRequest | null> {
+    const { fetcher, leaseId, room } = this.#options;
+    const places = await hints.take(room());
+    if (!this.#claiming || places.length > room()) hints.putBack(places);
+    else if (places.length > 0) return fetcher.requestAt(leaseId(), places.length, places);
+    return this.#claiming ? this.#directClaim() : null;
   }
 
   /** Most hints that come to nothing are old. What is ready all the same is somebody else's. */

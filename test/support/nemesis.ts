@@ -111,7 +111,7 @@ export class Nemesis {
   #loseAnswers(): void {
     this.#note("lose");
     const { proxy } = this.#options;
-    for (const name of ["turn_by_", "settle_completed", "settle_held", "flush_ready"]) {
+    for (const name of ["turn_by_", "settle_by_", "settle_held", "flush_"]) {
       void proxy.loseAnswer("client", name);
     }
   }

@@ -57,26 +57,61 @@ async function queryOn<R extends pg.QueryResultRow>(
   return (await client.query<R>({ name, text, values })).rows;
 }
 
+/** Gives up on a server that does not answer. One timer for all queries, since most need none. */
+class Patience {
+  readonly #ms: number;
+  readonly #giveUp: (client: pg.Client) => void;
+  #client: pg.Client | null = null;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(ms: number, giveUp: (client: pg.Client) => void) {
+    this.#ms = ms;
+    this.#giveUp = giveUp;
+  }
+
+  start(client: pg.Client): void {
+    this.#client = client;
+    if (this.#timer === null) this.#timer = setTimeout(() => this.#over(), this.#ms);
+    else this.#timer.refresh();
+    this.#timer.ref();
+  }
+
+  end(): void {
+    this.#client = null;
+    this.#timer?.unref();
+  }
+
+  #over(): void {
+    this.#timer = null;
+    if (this.#client !== null) this.#giveUp(this.#client);
+  }
+}
+
 export class Connection {
   readonly #options: ConnectionOptions;
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
   #last: Promise<unknown> = Promise.resolve();
+  #underWay = 0;
+  readonly #patience: Patience;
   #failures = 0;
   #closed = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    this.#patience = new Patience(options.queryTimeoutMs, (client) => {
+      const error = new Error(`no answer from PostgreSQL in ${options.queryTimeoutMs} ms`);
+      this.#drop(client, Object.assign(error, { code: "ETIMEDOUT" }));
+    });
   }
 
   /** Rows as arrays: the cheapest form, for the hot statements. */
-  async rows(source: Statement, values: unknown[]): Promise<unknown[][]> {
+  rows(source: Statement, values: unknown[]): Promise<unknown[][]> {
     const { name, text } = this.#options.renderer.render(source);
-    return this.#run((client) =>
-      client
-        .query<unknown[]>({ name, text, values, rowMode: "array" })
-        .then((result) => result.rows),
-    );
+    return this.#run(async (client) => {
+      const { rows } = await client.query<unknown[]>({ name, text, values, rowMode: "array" });
+      return rows;
+    });
   }
 
   query<R extends pg.QueryResultRow>(source: Statement, values: unknown[] = []): Promise<R[]> {
@@ -114,28 +149,27 @@ export class Connection {
 
   /** One query at a time, in the order they came. */
   #run<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
-    const answer = this.#last.then(() => this.#runNow(task));
-    this.#last = answer.catch(() => {});
+    const answer =
+      this.#underWay === 0 ? this.#runNow(task) : this.#last.then(() => this.#runNow(task));
+    this.#underWay++;
+    this.#last = answer.then(this.#ended, this.#ended);
     return answer;
   }
 
+  readonly #ended = (): void => {
+    this.#underWay--;
+  };
+
   async #runNow<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = await this.#ready();
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const error = new Error(`no answer from PostgreSQL in ${this.#options.queryTimeoutMs} ms`);
-        this.#drop(client, Object.assign(error, { code: "ETIMEDOUT" }));
-        reject(error);
-      }, this.#options.queryTimeoutMs);
-    });
+    const client = this.#client ?? (await this.#ready());
+    this.#patience.start(client);
     try {
-      return await Promise.race([task(client), late]);
+      return await task(client);
     } catch (error) {
       if (isConnectionError(error)) this.#drop(client, error);
       throw error;
     } finally {
-      clearTimeout(timer);
+      this.#patience.end();
     }
   }
 

@@ -54,7 +54,7 @@ export class PostgresProducer implements ProducerSession {
   async #attempt(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
     const { connection, channel, kind } = this.#options;
     const { notice, claim, atomic = false } = options;
-    const producer = await this.#register();
+    const producer = this.#producer ?? (await this.#register());
     const request = { producer, flushNo: this.#flushNo + 1, channel, notice, jobs };
     let flushed: Flushed | null;
     if (kind === "named") flushed = await this.#flushNamed(request, atomic);
@@ -128,7 +128,6 @@ export class PostgresProducer implements ProducerSession {
   }
 
   async #register(): Promise<string> {
-    if (this.#producer !== null) return this.#producer;
     const producer = randomUUID();
     await registerProducer(this.#options.connection, producer);
     this.#producer = producer;
