@@ -52,6 +52,56 @@ export const claim: Topic = (stage) => {
     expect(await stage().claim([one, two], { limit: 7 })).toHaveLength(3);
   });
 
+  it("passes over what somebody else is just taking, however it looks", async () => {
+    const queueId = await stage().queue();
+    const hint = { queueId, weight: 5, afterSeq: 0 };
+    const ways = [null, [hint], [hint, { ...hint, weight: 6 }]];
+    for (const hints of ways) {
+      await stage().put(...stage().jobs(queueId, 4));
+      const other = await stage().session();
+      await other.query("begin");
+      const { rows } = await other.query(
+        `select id from millrace.job where queue_id = ${queueId} and claim_id is null order by seq limit 2 for update`,
+      );
+      const claimed = await stage().claim(queueId, { hints });
+      expect(claimed).toHaveLength(2);
+      expect(ids(claimed)).not.toEqual(expect.arrayContaining([rows[0]?.id]));
+      await other.query("rollback");
+      await other.close();
+      expect(await stage().claim(queueId)).toHaveLength(2);
+    }
+  });
+
+  it("takes the jobs of given places, if they are still there and still ready", async () => {
+    const queueId = await stage().queue();
+    const jobs = stage().jobs(queueId, 5);
+    const { places } = await stage().ready.flush(jobs, { notice: null, places: true });
+    if (places === null) throw new Error("the places were asked for");
+    const [first, second, third, ...rest] = places;
+    if (!first || !second || !third) throw new Error("there are five");
+    const taken = await stage().claim(queueId, { places: [second, first] });
+    expect(ids(taken)).toEqual(ids(jobs.slice(0, 2)));
+    // Taken before, another job's place, nobody's place: each comes to nothing.
+    const wrong = [first, { ...third, seq: first.seq }, { ...third, tid: "(4000000,1)" }];
+    expect(await stage().claim(queueId, { places: wrong })).toEqual([]);
+    expect(await stage().claim(queueId, { places: [third], types: ["other"] })).toEqual([]);
+    await stage().store.pauseQueue("", await nameOf(queueId), true);
+    expect(await stage().claim(queueId, { places })).toEqual([]);
+    await stage().store.pauseQueue("", await nameOf(queueId), false);
+    const other = await stage().session();
+    await other.query("begin");
+    await other.query(`select id from millrace.job where seq = ${third.seq} for update`);
+    expect(ids(await stage().claim(queueId, { places: [third, ...rest] }))).toEqual(
+      ids(jobs.slice(3)),
+    );
+    await other.query("rollback");
+    await other.close();
+    expect(await stage().store.stillReady(places)).toMatchObject([{ seq: third.seq, queueId }]);
+    expect(await stage().store.readyPlaces(queueId, 10, [])).toEqual([third]);
+    const behind = [{ queueId, weight: 5, afterSeq: third.seq }];
+    expect(await stage().store.readyPlaces(queueId, 10, behind)).toEqual([]);
+  });
+
   it("finds the same jobs by hint as by scan", async () => {
     const [plain, hinted] = [await stage().queue(), await stage().queue()];
     for (const queueId of [plain, hinted]) {

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
-import type { ClaimedJob, Job } from "../../src/domain/job.ts";
+import type { ClaimedJob, Job, Place } from "../../src/domain/job.ts";
 import type { Outcome } from "../../src/domain/outcome.ts";
 import { appendEntry } from "../../src/domain/timeline.ts";
 import { tokenText } from "../../src/domain/token.ts";
@@ -41,6 +41,7 @@ export interface ClaimOptions {
   readonly limit?: number;
   readonly types?: readonly string[] | null;
   readonly hints?: readonly ClaimHint[] | null;
+  readonly places?: readonly Place[];
   readonly suspect?: boolean;
 }
 
@@ -159,6 +160,7 @@ export class Stage {
       types: options.types ?? null,
       queueIds: [queueIds].flat(),
       hints: options.hints ?? null,
+      places: options.places,
       suspect: options.suspect ?? true,
     };
   }
