@@ -3,8 +3,20 @@
 
 import { MillraceError } from "../domain/errors.ts";
 import type { Events } from "../runtime/events.ts";
-import type { NewJob, Store } from "../store/store.ts";
+import type { Enqueued, NewJob, Store } from "../store/store.ts";
 import type { QueueCache } from "./queue-cache.ts";
+
+/** That the queue is full, or what jobs are told that were all enqueued before. */
+export type Refusal = MillraceError | readonly (Enqueued | Error)[];
+
+/** The answers to a call as a whole: the first refusal is thrown. */
+export function answersOrThrow(refusal: Refusal): Enqueued[] {
+  if (refusal instanceof Error) throw refusal;
+  return refusal.map((answer) => {
+    if (answer instanceof Error) throw answer;
+    return answer;
+  });
+}
 
 export class Capacity {
   readonly #store: Store;
@@ -18,10 +30,13 @@ export class Capacity {
     this.#events = events;
   }
 
-  /** Which of these groups of jobs do not fit, each judged as a whole and in order. */
+  /**
+   * Which of these groups of jobs do not fit, each judged as a whole and in order. A request that was
+   * accepted before is not new: a full queue answers it as it did then.
+   */
   refusals<Group extends { readonly jobs: readonly NewJob[] }>(
     groups: readonly Group[],
-  ): Map<Group, MillraceError> | Promise<Map<Group, MillraceError>> {
+  ): Map<Group, Refusal> | Promise<Map<Group, Refusal>> {
     const bounded = this.#boundedQueues(groups);
     return bounded.length === 0 ? new Map() : this.#refusalsIn(bounded, groups);
   }
@@ -29,13 +44,13 @@ export class Capacity {
   async #refusalsIn<Group extends { readonly jobs: readonly NewJob[] }>(
     bounded: readonly number[],
     groups: readonly Group[],
-  ): Promise<Map<Group, MillraceError>> {
-    const refused = new Map<Group, MillraceError>();
+  ): Promise<Map<Group, Refusal>> {
+    const refused = new Map<Group, Refusal>();
     const counts = await this.#store.counts(bounded);
     const depths = new Map([...counts].map(([id, count]) => [id, count.depth]));
     for (const group of groups) {
       const error = this.#judge(group.jobs, depths);
-      if (error !== null) refused.set(group, error);
+      if (error !== null) refused.set(group, (await this.#store.repeats(group.jobs)) ?? error);
     }
     for (const [id, depth] of depths) this.#warn(id, depth);
     return refused;

@@ -1,7 +1,7 @@
 // Jobs that belong to the caller's own transaction: they are there if it commits.
 
 import type { Enqueued, NewJob, Store, Transaction } from "../store/store.ts";
-import type { Capacity } from "./capacity.ts";
+import { answersOrThrow, type Capacity } from "./capacity.ts";
 
 const mostPerStatement = 1_000;
 
@@ -12,7 +12,7 @@ export async function enqueueIn(
   { store, capacity }: { readonly store: Store; readonly capacity: Capacity },
 ): Promise<Enqueued[]> {
   const refused = await capacity.refusals([{ jobs }]);
-  for (const error of refused.values()) throw error;
+  for (const refusal of refused.values()) return answersOrThrow(refusal);
   const send = () => sendInBatches(tx, jobs, store);
   return jobs.length > 1 && jobs.some(isNamed) ? undoneOnRefusal(tx, send) : send();
 }

@@ -16,6 +16,7 @@ import type {
   ProducerSession,
   ReadyPlace,
 } from "../store/store.ts";
+import type { Refusal } from "./capacity.ts";
 import { claimedJobs, lookingForOlder } from "./immediate-claim.ts";
 
 export interface Call {
@@ -25,7 +26,7 @@ export interface Call {
   readonly giveUpAt: number;
 }
 
-type Refusals = ReadonlyMap<Call, MillraceError>;
+type Refusals = ReadonlyMap<Call, Refusal>;
 
 /** A local worker that may take fresh jobs straight from the flush. */
 export interface LocalWorker {
@@ -123,7 +124,10 @@ export class Enqueuer {
     try {
       const admitting = this.#options.admit(calls);
       const refused = admitting instanceof Promise ? await admitting : admitting;
-      for (const [call, error] of refused) call.reject(error);
+      for (const [call, refusal] of refused) {
+        if (refusal instanceof Error) call.reject(refusal);
+        else answer([call], refusal);
+      }
       const admitted = refused.size === 0 ? calls : calls.filter((call) => !refused.has(call));
       if (admitted.length > 0) await this.#flush(admitted);
     } catch (error) {
@@ -170,7 +174,7 @@ export class Enqueuer {
           flushed?.lastSeq ?? null,
         );
     }
-    answer(calls, flushed);
+    answer(calls, flushed.answers);
     if (flushed.places !== null) return void this.#hint(flushed.places);
     if (places) await this.#notify(readyQueues(jobs));
     this.#tell(
@@ -241,10 +245,10 @@ export class Enqueuer {
   }
 }
 
-function answer(calls: readonly Call[], flushed: Flushed): void {
+function answer(calls: readonly Call[], all: Flushed["answers"]): void {
   let from = 0;
   for (const call of calls) {
-    const answers = flushed.answers.slice(from, from + call.jobs.length);
+    const answers = all.slice(from, from + call.jobs.length);
     from += call.jobs.length;
     const refused = answers.find((one) => one instanceof Error);
     if (refused === undefined) call.resolve(answers as Enqueued[]);

@@ -7,7 +7,7 @@ import type { Events } from "../runtime/events.ts";
 import type { Enqueued, NewJob, Notice, Store, Transaction } from "../store/store.ts";
 import type { JobDefinition } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
-import { Capacity } from "./capacity.ts";
+import { answersOrThrow, Capacity } from "./capacity.ts";
 import { enqueueIn } from "./enqueue-in.ts";
 import { Enqueuer, type HintTaker, type LocalWorker } from "./enqueuer.ts";
 import { type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
@@ -94,10 +94,9 @@ export class Intake {
   }
 
   async #sendMany(jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    const refused = await this.#options.calls.track(async () =>
-      this.#capacity.refusals([{ jobs }]),
-    );
-    for (const error of refused.values()) throw error;
+    const { calls } = this.#options;
+    const refused = await calls.track(async () => this.#capacity.refusals([{ jobs }]));
+    for (const refusal of refused.values()) return answersOrThrow(refusal);
     const batches: Promise<Enqueued[]>[] = [];
     for (let from = 0; from < jobs.length; from += mostPerFlush) {
       batches.push(this.#send(jobs.slice(from, from + mostPerFlush)));

@@ -262,6 +262,8 @@ export interface Store {
   stillReady(places: readonly Place[]): Promise<ReadyPlace[]>;
   /** What tells this database from others that share a Redis, and its present from its past. */
   identity(): Promise<{ namespace: string; epoch: string }>;
+  /** The answers to requests that were all made before; null when one of them is new. */
+  repeats(jobs: readonly NewJob[]): Promise<(Enqueued | Error)[] | null>;
   find(ids: readonly string[]): Promise<Job[]>;
   findByKey(tenant: string, key: string): Promise<string | null>;
   settledOutcomes(

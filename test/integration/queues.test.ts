@@ -44,6 +44,20 @@ describe("a queue with a capacity", () => {
     await millrace.enqueueMany(job, six);
   });
 
+  it("answers a request that it has accepted before, although it is full by now", async () => {
+    const { millrace } = instances;
+    const job = jobIn(newQueue());
+    await millrace.configureQueue(job.queue, { capacity: 2 });
+    const keyOf = (n: unknown) => ({ key: `${job.queue}-${n}` });
+    const first = await millrace.enqueueMany(job, [1, 2], keyOf);
+    const again = first.map(({ id }) => ({ id, existing: true }));
+    expect(await millrace.enqueue(job, 1, keyOf(1))).toEqual(again[0]);
+    expect(await millrace.enqueueMany(job, [1, 2], keyOf)).toEqual(again);
+    expect((await refusal(millrace.enqueue(job, 9, keyOf(1)))).code).toBe("IDEMPOTENCY_CONFLICT");
+    expect((await refusal(millrace.enqueueMany(job, [1, 3], keyOf))).code).toBe("QUEUE_FULL");
+    expect((await refusal(millrace.enqueue(job, 1))).code).toBe("QUEUE_FULL");
+  });
+
   it("judges calls that are made together one by one", async () => {
     const { millrace } = instances;
     const job = jobIn(newQueue());

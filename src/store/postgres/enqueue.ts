@@ -77,7 +77,8 @@ const readNames = statement(
   "read_names",
   `select n.scope, n.key, n.job_id, encode(n.request_hash, 'hex') as request_hash
   from unnest($1::text::text[], $2::text::text[]) w (scope, key)
-  join millrace.unique_name n on n.scope = w.scope and n.key = w.key`,
+  join millrace.unique_name n on n.scope = w.scope and n.key = w.key
+  where n.expires_at is null or n.expires_at >= now()`,
 );
 
 const readOwned = statement(
@@ -222,6 +223,29 @@ const referenceTaken = (job: NewJob, existingId: unknown) =>
   new MillraceError("REFERENCE_TAKEN", "The reference is already used in this queue.", {
     details: { existingId, reference: job.reference },
   });
+
+/** What jobs are told that were all enqueued before; null when one of them is new. */
+export async function answersOfRepeats(
+  run: RunStatement,
+  jobs: readonly NewJob[],
+): Promise<EnqueueAnswer[] | null> {
+  const keyed = jobs.filter((job) => job.key !== undefined);
+  if (keyed.length < jobs.length) return null;
+  const rows = await run(readNames, [
+    arrayText(keyed.map((job) => `key:${job.tenant}`)),
+    arrayText(keyed.map((job) => job.key)),
+  ]);
+  const owners = new Map(rows.map((row) => [`${row.scope}\n${row.key}`, row]));
+  const answers: EnqueueAnswer[] = [];
+  for (const job of keyed) {
+    const owner = owners.get(`key:${job.tenant}\n${job.key}`);
+    if (owner === undefined) return null;
+    const id = String(owner.job_id);
+    const isSame = owner.request_hash === job.requestHash;
+    answers.push(isSame ? { id, existing: true } : conflict(job, id));
+  }
+  return answers;
+}
 
 /** After a lost answer to a flush that was committed: what each job was told. */
 export async function answersOfCommitted(

@@ -73,13 +73,7 @@ async function applyMissing(
   await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [
     `millrace.migrate.${options.schema}`,
   ]);
-  const schema = renderer.text("millrace.").slice(0, -1);
-  await client.query(`create schema if not exists ${schema}`);
-  await client.query(
-    renderer.text(
-      "create table if not exists millrace.migration (version int primary key, name text not null, applied_at timestamptz not null default now())",
-    ),
-  );
+  await client.query(bookkeeping(renderer));
   const applied = await appliedVersions(client, renderer);
   refuseNewer(applied, migrations);
   for (const migration of migrations.filter(({ version }) => !applied.has(version))) {
@@ -95,13 +89,19 @@ async function applyMissing(
   }
 }
 
+/** Where it is noted what was applied. */
+export function bookkeeping(renderer: Renderer): string {
+  return `create schema if not exists ${renderer.text("millrace.").slice(0, -1)};
+${renderer.text(`create table if not exists millrace.migration (version int primary key, name text not null, applied_at timestamptz not null default now());`)}`;
+}
+
 async function checkApplied(
   client: pg.Client,
   schema: string,
   migrations: Migration[],
 ): Promise<void> {
   const renderer = new Renderer(schema);
-  const applied = await appliedVersions(client, renderer).catch(() => new Set<number>());
+  const applied = await appliedVersions(client, renderer);
   refuseNewer(applied, migrations);
   const missing = migrations.filter(({ version }) => !applied.has(version));
   if (missing.length > 0) {
@@ -112,7 +112,11 @@ async function checkApplied(
   }
 }
 
-async function appliedVersions(client: pg.Client, renderer: Renderer): Promise<Set<number>> {
+/** None where nothing was ever applied. */
+export async function appliedVersions(client: pg.Client, renderer: Renderer): Promise<Set<number>> {
+  const table = renderer.text("millrace.migration");
+  const { rows: found } = await client.query("select where to_regclass($1) is not null", [table]);
+  if (found.length === 0) return new Set();
   const { rows } = await client.query<{ version: number }>(
     renderer.text("select version from millrace.migration"),
   );

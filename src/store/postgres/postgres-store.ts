@@ -20,7 +20,7 @@ import { replayClaim } from "./claim.ts";
 import { cancelJob, deleteJob } from "./close.ts";
 import { Database } from "./database.ts";
 import { discardJob, listDeadLetters, reprocessJob } from "./dead-letters.ts";
-import { enqueueJobs } from "./enqueue.ts";
+import { answersOfRepeats, enqueueJobs } from "./enqueue.ts";
 import { isMissingPartition } from "./failures.ts";
 import { findLapsed, forgetEnded, leaseCensus } from "./lapsed.ts";
 import { closeLease, openLease, renewLease } from "./lease.ts";
@@ -186,6 +186,10 @@ export class PostgresStore implements Store {
 
   readyPlaces(queueId: number, limit: number, hints: readonly ClaimHint[]): Promise<ReadyPlace[]> {
     return listReadyPlaces(this.#database, queueId, limit, hints);
+  }
+
+  repeats(jobs: readonly NewJob[]): Promise<(Enqueued | Error)[] | null> {
+    return answersOfRepeats((source, values) => this.#database.query(source, values), jobs);
   }
 
   stillReady(places: readonly Place[]): Promise<ReadyPlace[]> {
