@@ -90,18 +90,15 @@ export async function steady(stand, count, { depth, warmUp, bytes, during = asyn
   return { ...sample, waiting_after: stand.next - stand.handled };
 }
 
-// As a process that has run for a while: code that is still interpreted would be most of what is measured.
-const warmUpPickups = (samples) => Math.min(150, samples * 2);
-
 // One job at a time on an idle queue, from the call of enqueue to the start of the handler.
 export const pickup = (lab, system, config, samples, { local }) =>
   withStand(lab, system, config, { local }, async (stand) => {
     if (local) {
-      await stand.producer.call("pickupHere", { samples: warmUpPickups(samples) });
+      await stand.producer.call("pickupHere", { samples: 20 });
       return { jobs: samples, pickups: await stand.producer.call("pickupHere", { samples }) };
     }
     const [worker] = stand.workers;
-    await pickups(stand, worker, warmUpPickups(samples));
+    await pickups(stand, worker, 20);
     return { jobs: samples, pickups: await pickups(stand, worker, samples) };
   });
 

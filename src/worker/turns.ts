@@ -120,8 +120,12 @@ export class Turns {
   /** What a broker names comes first; what it does not name is looked for now and then. */
   #nextClaim(): ClaimRequest | null | Promise<ClaimRequest | null> {
     const { fetcher, hints, room } = this.#options;
-    if (fetcher.directInMs === 0) hints?.wake();
-    else if (hints !== null && !hints.idle && room() > 0) return this.#claimOfHints(hints);
+    const direct = fetcher.directInMs === 0 ? this.#directClaim() : null;
+    if (direct !== null) {
+      hints?.wake();
+      return direct;
+    }
+    if (hints !== null && !hints.idle && room() > 0) return this.#claimOfHints(hints);
     return this.#directClaim();
   }
 
