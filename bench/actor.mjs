@@ -77,6 +77,18 @@ async function produce({ count, first, bytes, batch, inFlight, depth = Infinity 
   return { next, endedAt: nowMs() };
 }
 
+// Each from when it was due, so that what holds up the caller counts as well.
+async function enqueueSteadily({ first, count, perSecond }) {
+  const startedAt = nowMs();
+  const taken = [];
+  for (let n = 0; n < count; n++) {
+    const due = startedAt + (n / perSecond) * 1000;
+    while (nowMs() < due) await sleep(1);
+    taken.push(producer.one(payloadOf(first + n)).then(() => nowMs() - due));
+  }
+  return Promise.all(taken);
+}
+
 async function pickupHere({ samples }) {
   latencies = [];
   for (let n = 0; n < samples; n++) {
@@ -118,8 +130,13 @@ const verbs = {
   startPickups() {
     latencies = [];
   },
-  latencies: () => latencies,
+  endPickups() {
+    const taken = latencies;
+    latencies = null;
+    return taken;
+  },
   pickupHere,
+  enqueueSteadily,
   duplicates: () => duplicates,
   cpu() {
     const { user, system } = process.cpuUsage();

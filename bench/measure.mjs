@@ -6,13 +6,15 @@ const warmUpJobs = (count) => Math.min(5000, Math.ceil(count / 4));
 
 export function sampleOf(jobs, startedAt, endedAt, before, after) {
   const per100k = (seconds) => (seconds / jobs) * 100_000;
+  const used = (what) => (before[what] === null ? null : per100k(after[what] - before[what]));
   const seconds = (endedAt - startedAt) / 1000;
   return {
     jobs,
     seconds: Number(seconds.toFixed(3)),
     jobs_per_second: jobs / seconds,
     node_cpu_s_per_100k: per100k(after.node - before.node),
-    server_cpu_s_per_100k: before.server === null ? null : per100k(after.server - before.server),
+    server_cpu_s_per_100k: used("server"),
+    ...(before.redis === null ? {} : { redis_cpu_s_per_100k: used("redis") }),
   };
 }
 
@@ -49,11 +51,14 @@ export const drain = (lab, system, config, count) =>
     return sampleOf(count, stand.counts[0].firstAt, endedAt, before, await stand.cpu());
   });
 
-export const endToEnd = (lab, system, config, count, { workers = 1, bytes } = {}) =>
+// With `samples`, their pickup latency on the idle queue is measured before.
+export const endToEnd = (lab, system, config, count, { workers = 1, bytes, samples = 0 } = {}) =>
   withStand(lab, system, config, { workers }, async (stand) => {
     const warmUp = warmUpJobs(count);
     await stand.produce({ count: warmUp, bytes });
     await stand.handledBy(warmUp);
+    await stand.settled();
+    const latencies = samples > 0 ? { pickups: await pickups(stand, samples) } : {};
     await stand.settled();
     await stand.calm({ analyze: config.analyze });
     const before = await stand.cpu();
@@ -61,7 +66,7 @@ export const endToEnd = (lab, system, config, count, { workers = 1, bytes } = {}
     const produced = stand.produce({ count, bytes });
     const [handledAt] = await Promise.all([stand.handledBy(warmUp + count), produced]);
     const endedAt = Math.max(handledAt, (await stand.settled()) ?? 0);
-    return sampleOf(count, startedAt, endedAt, before, await stand.cpu());
+    return { ...sampleOf(count, startedAt, endedAt, before, await stand.cpu()), ...latencies };
   });
 
 // Producing (in bulk, so that the producer keeps ahead) and consuming while the backlog keeps its depth. The
@@ -97,13 +102,12 @@ export const pickup = (lab, system, config, samples, { local }) =>
       await stand.producer.call("pickupHere", { samples: 20 });
       return { jobs: samples, pickups: await stand.producer.call("pickupHere", { samples }) };
     }
-    const [worker] = stand.workers;
-    await pickups(stand, worker, 20);
-    return { jobs: samples, pickups: await pickups(stand, worker, samples) };
+    await pickups(stand, 20);
+    return { jobs: samples, pickups: await pickups(stand, samples) };
   });
 
-async function pickups(stand, worker, samples) {
-  await worker.call("startPickups");
+async function pickups(stand, samples) {
+  await Promise.all(stand.workers.map((worker) => worker.call("startPickups")));
   for (let n = 0; n < samples; n++) {
     await sleep(4 + Math.random() * 6);
     const pickedUp = new Promise((resolve) => {
@@ -111,5 +115,25 @@ async function pickups(stand, worker, samples) {
     });
     await Promise.all([stand.producer.call("enqueueOne", { n }), pickedUp]);
   }
-  return worker.call("latencies");
+  const each = await Promise.all(stand.workers.map((worker) => worker.call("endPickups")));
+  return each.flat();
 }
+
+// How long enqueue takes at a steady rate, whatever `disturb` does meanwhile; every job is handled in the end.
+export const enqueueSteadily = (lab, system, config, count, { perSecond, workers, disturb }) =>
+  withStand(lab, system, config, { workers }, async (stand) => {
+    const warmUp = warmUpJobs(count);
+    await stand.produce({ count: warmUp });
+    await stand.handledBy(warmUp);
+    await stand.settled();
+    await stand.calm({ analyze: config.analyze });
+    const argument = { first: warmUp, count, perSecond };
+    const startedAt = nowMs();
+    const [enqueues] = await Promise.all([
+      stand.producer.call("enqueueSteadily", argument),
+      disturb(stand, (count / perSecond) * 1000),
+    ]);
+    const handledAt = await stand.handledBy(warmUp + count);
+    const jobs_per_second = (count / (handledAt - startedAt)) * 1000;
+    return { jobs: count, jobs_per_second, enqueues };
+  });

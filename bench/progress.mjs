@@ -2,11 +2,13 @@
 const width = 24;
 
 function resultOf(sample) {
-  if (sample.pickups) {
-    const sorted = [...sample.pickups].sort((a, b) => a - b);
+  const { jobs_per_second: rate, pickups, enqueues } = sample;
+  const latencies = enqueues ?? (rate === undefined ? pickups : undefined);
+  if (latencies) {
+    const sorted = [...latencies].sort((a, b) => a - b);
     return `p50 ${sorted[Math.floor(sorted.length / 2)].toFixed(2)} ms`;
   }
-  return `${Math.round(sample.jobs_per_second).toLocaleString("en")} jobs/s`;
+  return `${Math.round(rate).toLocaleString("en")} jobs/s`;
 }
 
 export class Progress {

@@ -47,9 +47,17 @@ export async function interleave(context, entries, rounds) {
   return entries.map((entry, index) => reduce(entry, samples[index], failures[index]));
 }
 
+const latenciesOf = (enqueues) => ({
+  enqueue_p50_ms: round(quantile(enqueues, 0.5), 3),
+  enqueue_p99_ms: round(quantile(enqueues, 0.99), 3),
+  enqueue_max_ms: round(quantile(enqueues, 1), 3),
+});
+
 function reduce({ scenario, system, config }, samples, failure) {
   const of = (key) => median(samples.map((sample) => sample[key]));
   const pickups = samples.flatMap((sample) => sample.pickups ?? []);
+  const enqueues = samples.flatMap((sample) => sample.enqueues ?? []);
+  const redis = round(of("redis_cpu_s_per_100k"), 3);
   return {
     scenario,
     system,
@@ -59,8 +67,13 @@ function reduce({ scenario, system, config }, samples, failure) {
     pickup_p99_ms: round(quantile(pickups, 0.99), 3),
     node_cpu_s_per_100k: round(of("node_cpu_s_per_100k"), 3),
     server_cpu_s_per_100k: round(of("server_cpu_s_per_100k"), 3),
+    ...(redis === null ? {} : { redis_cpu_s_per_100k: redis }),
+    ...(enqueues.length === 0 ? {} : latenciesOf(enqueues)),
     rounds: samples.length,
-    samples: samples.map(({ pickups: _, ...sample }) => sample),
+    samples: samples.map(({ pickups: _, enqueues, ...sample }) => ({
+      ...sample,
+      ...(enqueues ? latenciesOf(enqueues) : {}),
+    })),
     ...(failure ? { failure } : {}),
   };
 }

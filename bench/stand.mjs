@@ -8,6 +8,12 @@ import { adapterOf } from "./systems/index.mjs";
 
 const script = fileURLToPath(new URL("./actor.mjs", import.meta.url));
 
+async function flush(url) {
+  const redis = new Redis(url);
+  await redis.flushall();
+  await redis.quit();
+}
+
 class Actor {
   #child;
   #waiting = new Map();
@@ -75,6 +81,7 @@ export class Stand {
     this.config = config;
     this.adapter = await adapterOf(system);
     this.server = await lab.server(config.server ?? "postgres");
+    if (config.broker) await this.#broker(await lab.server(config.broker));
     this.workers = [];
     const first = this.#actor();
     const others = Array.from({ length: local ? 0 : workers }, () => this.#worker());
@@ -82,7 +89,7 @@ export class Stand {
     loaded.catch(() => {}); // awaited below
     this.database = await this.#fresh();
     await loaded;
-    const place = { url: this.database.url, config };
+    const place = { url: this.database.url, config: this.config };
     await first.call("migrate", place);
     this.producer = first;
     await first.call(local ? "openLocal" : "openProducer", place);
@@ -131,10 +138,15 @@ export class Stand {
       await this.client.connect();
       return database;
     }
-    const redis = new Redis(this.server.url);
-    await redis.flushall();
-    await redis.quit();
+    await flush(this.server.url);
     return { url: this.server.url, drop: async () => {} };
+  }
+
+  // A Redis beside the database.
+  async #broker(redis) {
+    await flush(redis.url);
+    this.redis = redis;
+    this.config = { ...this.config, redisUrl: redis.url };
   }
 
   get handled() {
@@ -204,6 +216,7 @@ export class Stand {
     return {
       node: each.reduce((sum, seconds) => sum + seconds, 0),
       server: this.server.cpuSeconds(),
+      redis: this.redis?.cpuSeconds() ?? null,
     };
   }
 

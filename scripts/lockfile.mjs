@@ -8,7 +8,7 @@ import { repositoryRoot } from "./checker.mjs";
 
 const help = `Usage: node scripts/lockfile.mjs [--write]
 
-Fails when package-lock.json leaves out a package for some platform.
+Fails when a package-lock.json leaves out a package for some platform.
 
   --write   add what is missing (run it after every npm install that changes the lockfile)
   --help    this text
@@ -40,17 +40,22 @@ function main() {
   });
   if (values.help) return process.stdout.write(help);
 
-  const file = join(repositoryRoot, "package-lock.json");
+  for (const folder of [".", "bench"])
+    checkLockfile(join(folder, "package-lock.json"), values.write);
+}
+
+function checkLockfile(name, write) {
+  const file = join(repositoryRoot, name);
   const lock = JSON.parse(readFileSync(file, "utf8"));
   const missing = missingPackages(lock.packages);
-  if (values.write) {
+  if (write) {
     for (const { path, entry } of missing) lock.packages[path] = entry;
     lock.packages = Object.fromEntries(Object.entries(lock.packages).sort(byPath));
     writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`);
-    return console.log(`added ${missing.length} packages`);
+    return console.log(`${name}: added ${missing.length} packages`);
   }
   if (missing.length === 0) return;
-  console.log("package-lock.json leaves these out; run node scripts/lockfile.mjs --write:");
+  console.log(`${name} leaves these out; run node scripts/lockfile.mjs --write:`);
   for (const { path } of missing) console.log(`  ${path}`);
   process.exitCode = 1;
 }

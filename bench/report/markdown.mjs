@@ -5,29 +5,37 @@ const number = (value, digits) =>
     ? "–"
     : value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
+const answers = { true: "yes", false: "**no**" };
+
+const columns = [
+  { key: "jobs_per_second", title: "jobs/s", digits: 0 },
+  { key: "pickup_p50_ms", title: "p50 ms", digits: 2 },
+  { key: "pickup_p99_ms", title: "p99 ms", digits: 2 },
+  { key: "enqueue_p50_ms", title: "enqueue p50 ms", digits: 2 },
+  { key: "enqueue_p99_ms", title: "enqueue p99 ms", digits: 2 },
+  { key: "enqueue_max_ms", title: "longest ms", digits: 2 },
+  { key: "node_cpu_s_per_100k", title: "node CPU", digits: 2 },
+  { key: "server_cpu_s_per_100k", title: "server CPU", digits: 2 },
+  { key: "redis_cpu_s_per_100k", title: "Redis CPU", digits: 2 },
+];
+
 function ratioTable(rows) {
   const ratios = ratiosOf(rows);
   if (ratios.length === 0) return "";
   const lines = ratios.map(
-    ({ what, ratio, limit, atMost, met }) =>
-      `| ${what} | ${number(ratio, 2)} | ${atMost ? "at most" : "at least"} ${limit} | ${met ? "yes" : "**no**"} |`,
+    ({ what, ratio, unit, wanted, met }) =>
+      `| ${what} | ${number(ratio, 2)}${unit ?? ""} | ${wanted} | ${answers[met] ?? "–"} |`,
   );
   return `## Ratios\n\n| What | Ratio | Wanted | Met |\n| --- | --- | --- | --- |\n${lines.join("\n")}\n\n`;
 }
 
 function scenarioTable(scenario, rows) {
-  const idle = scenario === "pickup_idle";
-  const head = idle
-    ? "| System | Configuration | p50 ms | p99 ms | Rounds |\n| --- | --- | ---: | ---: | ---: |"
-    : "| System | Configuration | jobs/s | node CPU | server CPU | Rounds |\n| --- | --- | ---: | ---: | ---: | ---: |";
+  const measured = columns.filter(({ key }) => rows.some((row) => (row[key] ?? null) !== null));
+  const titles = measured.map(({ title }) => title);
+  const head = `| ${["System", "Configuration", ...titles, "Rounds"].join(" | ")} |
+| --- | --- | ${[...titles, ""].map(() => "---:").join(" | ")} |`;
   const lines = rows.map((row) => {
-    const values = idle
-      ? [number(row.pickup_p50_ms, 2), number(row.pickup_p99_ms, 2)]
-      : [
-          number(row.jobs_per_second, 0),
-          number(row.node_cpu_s_per_100k, 2),
-          number(row.server_cpu_s_per_100k, 2),
-        ];
+    const values = measured.map(({ key, digits }) => number(row[key], digits));
     const note = row.failure ? ` (failed: ${row.failure.replaceAll("|", "/")})` : "";
     return `| ${[row.system, row.config + note, ...values, row.rounds].join(" | ")} |`;
   });

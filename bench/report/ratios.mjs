@@ -17,7 +17,8 @@ const peers = ["bullmq-redis", "bullmq-postgres", "graphile-worker", "pg-boss"];
 function claim(what, numerator, denominator, limit, atMost = false) {
   if (numerator === null || denominator === null) return [];
   const ratio = numerator / denominator;
-  return [{ what, ratio, limit, atMost, met: atMost ? ratio <= limit : ratio >= limit }];
+  const wanted = `${atMost ? "at most" : "at least"} ${limit}`;
+  return [{ what, ratio, wanted, met: atMost ? ratio <= limit : ratio >= limit }];
 }
 
 function throughput(rows) {
@@ -100,4 +101,46 @@ function pairs(rows) {
   ];
 }
 
-export const ratiosOf = (rows) => [...throughput(rows), ...pickup(rows), ...pairs(rows)];
+// Below the number of workers from which it is less, nothing is promised.
+function dispatch(rows) {
+  const cpu = (way, workers) =>
+    of(rows, "brokered", "millrace", (config) => config === `${way}, ${workers}`)[0]
+      ?.server_cpu_s_per_100k ?? null;
+  const counts = of(rows, "brokered", "millrace", (config) => config.startsWith("brokered, "))
+    .map(({ config }) => config.slice("brokered, ".length))
+    .filter((workers) => cpu("brokered", workers) !== null && cpu("direct", workers) !== null);
+  const ratios = counts.map((workers) => cpu("brokered", workers) / cpu("direct", workers));
+  const from = ratios.findLastIndex((ratio) => ratio >= 1) + 1;
+  const met = (index) => (index >= from ? true : from < counts.length ? null : false);
+  return counts.map((workers, index) => ({
+    what: `brokered, ${workers}: PostgreSQL CPU beside direct`,
+    ratio: ratios[index],
+    wanted: "below 1 from some number of workers on",
+    met: met(index),
+  }));
+}
+
+function outage(rows) {
+  const [quiet] = of(rows, "redis_outage", "millrace", (config) => config === "quiet");
+  if (!quiet?.enqueue_p99_ms) return [];
+  return of(rows, "redis_outage", "millrace", (config) => config !== "quiet")
+    .filter((row) => row.enqueue_p99_ms)
+    .map(({ config, enqueue_p99_ms }) => {
+      const apart = enqueue_p99_ms - quiet.enqueue_p99_ms;
+      return {
+        what: `redis_outage, ${config}: enqueue p99 minus quiet p99`,
+        ratio: apart,
+        unit: " ms",
+        wanted: "at most 250 ms",
+        met: apart <= 250,
+      };
+    });
+}
+
+export const ratiosOf = (rows) => [
+  ...throughput(rows),
+  ...pickup(rows),
+  ...pairs(rows),
+  ...dispatch(rows),
+  ...outage(rows),
+];

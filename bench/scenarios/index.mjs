@@ -1,5 +1,6 @@
 import * as after2mProcessed from "./after_2m_processed.mjs";
 import * as backlog from "./backlog.mjs";
+import * as brokered from "./brokered.mjs";
 import * as drain from "./drain.mjs";
 import * as endToEndBulk from "./end_to_end_bulk.mjs";
 import * as endToEndSingle from "./end_to_end_single.mjs";
@@ -7,6 +8,7 @@ import * as enqueue from "./enqueue.mjs";
 import * as oldSnapshotHeld from "./old_snapshot_held.mjs";
 import * as payload1kb from "./payload_1kb.mjs";
 import * as pickupIdle from "./pickup_idle.mjs";
+import * as redisOutage from "./redis_outage.mjs";
 import * as workers from "./workers_1_2_4.mjs";
 
 export const scenarios = [
@@ -20,4 +22,6 @@ export const scenarios = [
   oldSnapshotHeld,
   payload1kb,
   workers,
+  brokered,
+  redisOutage,
 ];

@@ -11,4 +11,6 @@ export const scenarioNames = [
   "old_snapshot_held",
   "payload_1kb",
   "workers_1_2_4",
+  "brokered",
+  "redis_outage",
 ];

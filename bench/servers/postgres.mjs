@@ -1,4 +1,5 @@
 // A PostgreSQL of its own with default settings (fsync and synchronous_commit on), reachable by loopback only.
+// Sixteen worker processes of Millrace need about a hundred connections, a few more than the default leaves.
 import { spawnSync } from "node:child_process";
 import {
   chownSync,
@@ -15,6 +16,8 @@ import pg from "pg";
 import { sleep } from "../clock.mjs";
 import { cpuSecondsOf } from "./cpu.mjs";
 import { freePort, keep, temporaryFolder, unprivileged } from "./server.mjs";
+
+const settings = ["listen_addresses=127.0.0.1", "max_connections=200"];
 
 function systemBinaries() {
   const parent = "/usr/lib/postgresql";
@@ -77,7 +80,7 @@ export async function startPostgres() {
   const port = await freePort();
   const server = await keep({
     command: join(binaries, "postgres"),
-    args: ["-D", data, "-p", String(port), "-c", "listen_addresses=127.0.0.1", "-k", folder],
+    args: ["-D", data, "-p", String(port), "-k", folder, ...settings.flatMap((s) => ["-c", s])],
     folder,
     ...owner,
     stopSignal: "SIGINT",

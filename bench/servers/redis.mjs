@@ -65,5 +65,17 @@ export async function startRedis({ appendOnly }) {
   const server = await keep({ command, argv0, args, folder, env, ...owner, stopSignal: "SIGKILL" });
   const url = `redis://127.0.0.1:${port}`;
   const version = await waitUntilReady(url);
-  return { url, version, cpuSeconds: () => cpuSecondsOf(server.pid), stop: server.stop };
+  return {
+    url,
+    version,
+    cpuSeconds: () => cpuSecondsOf(server.pid),
+    pause: () => process.kill(server.pid, "SIGSTOP"),
+    resume: () => process.kill(server.pid, "SIGCONT"),
+    kill: server.kill,
+    async restart() {
+      await server.start();
+      await waitUntilReady(url);
+    },
+    stop: server.stop,
+  };
 }

@@ -37,17 +37,36 @@ export function temporaryFolder(name, owner) {
   return folder;
 }
 
-// Starts a server under its keeper; resolves with its process id, and with stop().
-export function keep(options) {
+// Starts a server under its keeper; resolves with its process id, which changes with kill() and start(), and
+// with stop().
+export async function keep(options) {
+  const child = fork(keeper, [JSON.stringify(options)], {
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
+  const { pid } = await answerOf(child);
+  const server = {
+    pid,
+    async kill() {
+      child.send("kill");
+      await answerOf(child);
+    },
+    async start() {
+      child.send("start");
+      server.pid = (await answerOf(child)).pid;
+    },
+    stop: () => stopKeeper(child),
+  };
+  return server;
+}
+
+function answerOf(child) {
   return new Promise((resolve, reject) => {
-    const child = fork(keeper, [JSON.stringify(options)], {
-      stdio: ["ignore", "inherit", "inherit", "ipc"],
-    });
-    child.on("message", (message) => {
+    child.once("message", (message) => {
+      child.off("error", reject);
       if (message.failed) reject(new Error(message.failed));
-      else resolve({ pid: message.pid, stop: () => stopKeeper(child) });
+      else resolve(message);
     });
-    child.on("error", reject);
+    child.once("error", reject);
   });
 }
 

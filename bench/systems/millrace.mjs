@@ -14,15 +14,29 @@ export const modes = {
     },
   ],
   idle: [{ label: "enqueue", concurrency: 200 }],
+  dispatch: [
+    { label: "direct", counts, concurrency: 50 },
+    { label: "brokered", counts, concurrency: 50, broker: "redis" },
+  ],
 };
 
 const jobOf = (handle) =>
   defineJob({ type: "bench", queue: "bench", run: ({ payload }) => handle(payload) });
-const connect = (url) =>
-  Millrace.connect({ databaseUrl: url, schema: "millrace", logLevel: "silent", migrate: true });
+// Whatever the environment says about Redis.
+const connect = (url, { redisUrl }) =>
+  Millrace.connect({
+    databaseUrl: url,
+    schema: "millrace",
+    logLevel: "silent",
+    migrate: true,
+    useRedis: redisUrl !== undefined,
+    redisUrl,
+    redisUrlHigh: redisUrl,
+    redisUrlLow: redisUrl,
+  });
 
 export async function migrate(url) {
-  const millrace = await connect(url);
+  const millrace = await connect(url, {});
   await millrace.stop();
 }
 
@@ -32,22 +46,24 @@ const producing = (millrace, job) => ({
   close: () => millrace.stop(),
 });
 
-export async function openProducer(url) {
+export async function openProducer(url, config) {
   return producing(
-    await connect(url),
+    await connect(url, config),
     jobOf(() => {}),
   );
 }
 
-export async function openConsumer(url, { concurrency }, handle) {
-  const millrace = await connect(url);
+export async function openConsumer(url, config, handle) {
+  const { concurrency } = config;
+  const millrace = await connect(url, config);
   await millrace.work([jobOf(handle)], { concurrency });
   return { close: () => millrace.stop() };
 }
 
 // One Millrace for both, as an application would have it: an idle worker may be handed a fresh job directly.
-export async function openLocal(url, { concurrency }, handle) {
-  const millrace = await connect(url);
+export async function openLocal(url, config, handle) {
+  const { concurrency } = config;
+  const millrace = await connect(url, config);
   const job = jobOf(handle);
   await millrace.work([job], { concurrency });
   return producing(millrace, job);

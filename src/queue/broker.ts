@@ -33,6 +33,7 @@ export interface Shard {
 }
 
 const refillSize = 5_000;
+const refillEveryMs = 100;
 const tryAgainMs = 500;
 
 export class Broker {
@@ -40,6 +41,7 @@ export class Broker {
   readonly #listeners = new Set<(queueId: number) => void>();
   /** When a shard that has failed is asked again. */
   readonly #askAgainAt = new Map<Shard, number>();
+  readonly #refillAskedAt = new Map<string, number>();
   #shards: readonly Shard[] = [];
   #state: "opening" | "open" | "closed" = "opening";
   readonly #closing = new AbortController();
@@ -121,6 +123,7 @@ export class Broker {
   ): Promise<void> {
     const { ready, events } = this.#options;
     for (const queueId of queueIds) {
+      if (!this.#refillIsDue(shard, queueId)) continue;
       const mayRefill = await this.#try(shard, () => shard.window.mayRefill(queueId));
       if (mayRefill !== true) continue;
       try {
@@ -132,6 +135,16 @@ export class Broker {
         events.emit("service.failed", { service: "broker", error });
       }
     }
+  }
+
+  /** Whoever was woken for nothing need not ask every time. */
+  #refillIsDue(shard: Shard, queueId: number): boolean {
+    const key = `${shard.name} ${queueId}`;
+    const now = this.#options.clock.monotonic();
+    if (now - (this.#refillAskedAt.get(key) ?? Number.NEGATIVE_INFINITY) < refillEveryMs)
+      return false;
+    this.#refillAskedAt.set(key, now);
+    return true;
   }
 
   #serves(shard: Shard): boolean {

@@ -258,8 +258,8 @@ export interface Store {
   ): Promise<(Enqueued | Error)[]>;
   /** What is ready in a queue, in claim order; behind these hints, if there are any for it. */
   readyPlaces(queueId: number, limit: number, hints: readonly ClaimHint[]): Promise<ReadyPlace[]>;
-  /** Which of these jobs are ready, where they were. */
-  stillReady(places: readonly Place[]): Promise<ReadyPlace[]>;
+  /** Which of these jobs are ready, but not for a worker of these types: others may take them. */
+  foreignPlaces(places: readonly Place[], types: readonly string[] | null): Promise<ReadyPlace[]>;
   /** What tells this database from others that share a Redis, and its present from its past. */
   identity(): Promise<{ namespace: string; epoch: string }>;
   /** The answers to requests that were all made before; null when one of them is new. */

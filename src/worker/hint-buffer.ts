@@ -1,8 +1,11 @@
 // The hints a worker has taken and not yet claimed. While there are plenty, the next ones are taken while
 // the last turn is under way.
 
+import type { Place } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { ClaimHint, ReadyPlace } from "../store/store.ts";
+import type { Events } from "../runtime/events.ts";
+import type { ClaimHint, ReadyPlace, Store } from "../store/store.ts";
+import type { HeldJob } from "./held-jobs.ts";
 
 export interface HintSource {
   readonly isActive: boolean;
@@ -20,7 +23,9 @@ export interface HintBufferOptions {
   readonly source: HintSource;
   readonly queueIds: () => readonly number[];
   readonly from: () => readonly ClaimHint[];
+  readonly store: Pick<Store, "foreignPlaces">;
   readonly clock: Clock;
+  readonly events: Events;
 }
 
 const avoidMs = 5_000;
@@ -59,13 +64,25 @@ export class HintBuffer {
   }
 
   /**
-   * These are ready, and not for this worker: of a type it does not know, or in a paused queue. Others
-   * may take them; this worker claims directly from such queues for a while.
+   * Most hints that come to nothing are old, or others were sooner. Some name what only others may take:
+   * a type this worker does not know, or a paused queue. From such queues it claims directly for a while.
    */
-  async leaveToOthers(hints: readonly ReadyPlace[]): Promise<void> {
-    const until = this.#options.clock.monotonic() + avoidMs;
-    for (const { queueId } of hints) this.#avoidedUntil.set(queueId, until);
-    await this.#options.source.put(hints);
+  async returnForeign(
+    places: readonly Place[],
+    types: readonly string[] | null,
+    jobs: readonly HeldJob[],
+  ): Promise<void> {
+    const { store, source, clock, events } = this.#options;
+    const claimed = new Set(jobs.map(({ job }) => job.place?.seq));
+    const left = places.filter(({ seq }) => !claimed.has(seq));
+    try {
+      const foreign = await store.foreignPlaces(left, types);
+      const until = clock.monotonic() + avoidMs;
+      for (const { queueId } of foreign) this.#avoidedUntil.set(queueId, until);
+      if (foreign.length > 0) await source.put(foreign);
+    } catch (error) {
+      events.emit("service.failed", { service: "worker", error });
+    }
   }
 
   async #fetch(most: number): Promise<void> {

@@ -4,7 +4,7 @@
 // An error leaves the outcome of a turn unknown. So the same completions are sent again (a repeat is
 // recognised by its token) and the claim is asked for again under its own id.
 
-import type { ClaimedJob, Place } from "../domain/job.ts";
+import type { ClaimedJob } from "../domain/job.ts";
 import type { RunOutcome } from "../domain/timeline.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
@@ -112,7 +112,7 @@ export class Turns {
     if (claim === null && ended.length === 0) return others.length > 0;
     const jobs = await this.#exchange(ended, claim);
     if (claim?.places !== undefined && jobs.length < claim.places.length)
-      void this.#returnHints(claim.places, jobs);
+      void this.#options.hints?.returnForeign(claim.places, claim.types, jobs);
     await this.#start(jobs, claim);
     return true;
   }
@@ -140,18 +140,6 @@ export class Turns {
     if (!this.#claiming || places.length > room()) hints.putBack(places);
     else if (places.length > 0) return fetcher.requestAt(leaseId(), places.length, places);
     return this.#claiming ? this.#directClaim() : null;
-  }
-
-  /** Most hints that come to nothing are old. What is ready all the same is somebody else's. */
-  async #returnHints(places: readonly Place[], jobs: readonly HeldJob[]): Promise<void> {
-    const { hints, store, events } = this.#options;
-    const claimed = new Set(jobs.map(({ job }) => job.place?.seq));
-    try {
-      const ready = await store.stillReady(places.filter(({ seq }) => !claimed.has(seq)));
-      if (ready.length > 0) await hints?.leaveToOthers(ready);
-    } catch (error) {
-      events.emit("service.failed", { service: "worker", error });
-    }
   }
 
   /**

@@ -74,7 +74,9 @@ export class Worker implements Service {
             source: options.hints,
             queueIds: () => this.#fetcher.queueIds,
             from: () => this.#fetcher.hints(),
+            store,
             clock,
+            events,
           });
     this.#lease = new LeaseKeeper({
       session: store.lease(`lease ${options.name}`),

@@ -96,7 +96,9 @@ export const claim: Topic = (stage) => {
     );
     await other.query("rollback");
     await other.close();
-    expect(await stage().store.stillReady(places)).toMatchObject([{ seq: third.seq, queueId }]);
+    expect(await stage().store.foreignPlaces(places, ["work"])).toEqual([]);
+    expect(await stage().store.foreignPlaces(places, null)).toEqual([]);
+    expect(await stage().store.foreignPlaces(places, ["other"])).toEqual([third]);
     expect(await stage().store.readyPlaces(queueId, 10, [])).toEqual([third]);
     const behind = [{ queueId, weight: 5, afterSeq: third.seq }];
     expect(await stage().store.readyPlaces(queueId, 10, behind)).toEqual([]);

@@ -36,7 +36,7 @@ import {
   pauseQueue,
 } from "./queues.ts";
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
-import { findStillReady, identityOf, listReadyPlaces } from "./ready-places.ts";
+import { findForeign, identityOf, listReadyPlaces } from "./ready-places.ts";
 import { settleJobs, settleLapsedJobs } from "./settle.ts";
 import { takeTurn } from "./turn.ts";
 import { tidyUp, vacuumHotTables } from "./upkeep.ts";
@@ -192,8 +192,8 @@ export class PostgresStore implements Store {
     return answersOfRepeats((source, values) => this.#database.query(source, values), jobs);
   }
 
-  stillReady(places: readonly Place[]): Promise<ReadyPlace[]> {
-    return findStillReady(this.#database, places);
+  foreignPlaces(places: readonly Place[], types: readonly string[] | null): Promise<ReadyPlace[]> {
+    return findForeign(this.#database, places, types);
   }
 
   identity(): Promise<{ namespace: string; epoch: string }> {

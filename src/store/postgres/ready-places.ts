@@ -24,12 +24,16 @@ const listReadyAfter = statement(
   ) found limit $2::int`,
 );
 
-const stillReady = statement(
-  "still_ready",
+// Ready, and not for who knows these types only: of another type, or in a queue that serves nobody now.
+const foreign = statement(
+  "foreign_places",
   `select found.* from rows from (unnest($1::tid[]), unnest($2::bigint[])) s (tid, seq)
   cross join lateral (
     select j.queue_id, j.weight, j.seq::float8 as seq, j.ctid::text as tid from millrace.job j
-    where j.ctid = s.tid and j.seq = s.seq and j.claim_id is null limit 1
+    where j.ctid = s.tid and j.seq = s.seq and j.claim_id is null
+      and (j.type <> all ($3::text[])
+        or (select q.paused_at is not null or not q.is_active from millrace.queue q where q.id = j.queue_id))
+    limit 1
   ) found`,
 );
 
@@ -63,14 +67,16 @@ export async function listReadyPlaces(
   return rows.map(({ weight, seq, tid }) => ({ queueId, weight, seq, tid }));
 }
 
-export async function findStillReady(
+export async function findForeign(
   database: Database,
   places: readonly Place[],
+  types: readonly string[] | null,
 ): Promise<ReadyPlace[]> {
   type Row = { queue_id: number; weight: number; seq: number; tid: string };
-  const rows = await database.query<Row>(stillReady, [
+  const rows = await database.query<Row>(foreign, [
     arrayText(places.map(({ tid }) => tid)),
     arrayText(places.map(({ seq }) => seq)),
+    types === null ? null : arrayText(types),
   ]);
   return rows.map(({ queue_id, weight, seq, tid }) => ({ queueId: queue_id, weight, seq, tid }));
 }
