@@ -4,6 +4,11 @@ import { type Categories, type CategoryOptions, createCategories } from "./domai
 import { MillraceError } from "./domain/errors.ts";
 import type { PayloadLimits } from "./domain/payload-rules.ts";
 import { checkPriorities, defaultPriorities, type Priorities } from "./domain/priority.ts";
+import {
+  createWebhookRules,
+  type WebhookOptions,
+  type WebhookRules,
+} from "./domain/webhook-url.ts";
 
 export interface Options {
   /** A PostgreSQL 14 or newer. Without it (and without DATABASE_URL) an embedded one starts. */
@@ -35,6 +40,8 @@ export interface Options {
   readonly queryTimeoutMs?: number;
   readonly enqueueTimeoutMs?: number;
   readonly keyWaitMs?: number;
+  /** Where webhooks may lead, beyond public HTTPS receivers. */
+  readonly webhooks?: WebhookOptions;
 }
 
 export interface Config {
@@ -59,6 +66,7 @@ export interface Config {
   readonly queryTimeoutMs: number;
   readonly enqueueTimeoutMs: number;
   readonly keyWaitMs: number;
+  readonly webhooks: WebhookRules;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -93,6 +101,7 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
     queryTimeoutMs: whole("queryTimeoutMs", options.queryTimeoutMs ?? 10_000, 100),
     enqueueTimeoutMs: whole("enqueueTimeoutMs", options.enqueueTimeoutMs ?? 30_000, 100),
     keyWaitMs: whole("keyWaitMs", options.keyWaitMs ?? 5_000, 0),
+    webhooks: createWebhookRules(options.webhooks),
   };
   return Object.freeze(config);
 }

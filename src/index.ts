@@ -1,6 +1,13 @@
 export { type ConnectOptions, Millrace } from "./client/millrace.ts";
 export type { EnqueueOptions } from "./client/new-job.ts";
+export type { NotificationOptions, Notifications } from "./client/notifications.ts";
 export type { ResultOptions } from "./client/result.ts";
+export type {
+  NewWebhookOptions,
+  WebhookChanges,
+  Webhooks,
+  WebhookWithSecret,
+} from "./client/webhooks.ts";
 export type { WorkOptions } from "./client/workers.ts";
 export type { Config, Options } from "./config.ts";
 export { builtInCategories, type Category, type CategoryOptions } from "./domain/categories.ts";
@@ -18,6 +25,7 @@ export {
 export { type ErrorCode, errorCodes, MillraceError } from "./domain/errors.ts";
 export type { ClaimedJob, Job, JobMeta } from "./domain/job.ts";
 export { type JobState, jobStates } from "./domain/job-state.ts";
+export { type NotificationKind, notificationKinds } from "./domain/notification.ts";
 export type { Outcome } from "./domain/outcome.ts";
 export {
   createEnvelope,
@@ -34,7 +42,13 @@ export {
   type RetryPolicy,
 } from "./domain/retry-policy.ts";
 export type { Timeline, TimelineEntry } from "./domain/timeline.ts";
+export type { WebhookOptions } from "./domain/webhook-url.ts";
 export type { EventMap, EventName } from "./runtime/events.ts";
+export {
+  type VerifiedWebhook,
+  type VerifyWebhookOptions,
+  verifyWebhook,
+} from "./runtime/webhook-signature.ts";
 export type {
   Enqueued,
   Queue,
@@ -43,6 +57,7 @@ export type {
   Reprocessed,
   Transaction,
 } from "./store/store.ts";
+export type { Webhook } from "./store/webhook.ts";
 export { JobAborted } from "./worker/abort-handle.ts";
 export {
   type AnyJobDefinition,

@@ -22,10 +22,12 @@ import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
 import { Intake } from "./intake.ts";
 import type { EnqueueOptions } from "./new-job.ts";
+import { Notifications } from "./notifications.ts";
 import { type OpenedStore, openStore } from "./open-store.ts";
 import { QueueCache } from "./queue-cache.ts";
 import { checkQueueSettings } from "./queue-settings.ts";
 import { type ResultOptions, resultOf, waitForEnd } from "./result.ts";
+import { Webhooks } from "./webhooks.ts";
 import { Workers, type WorkOptions } from "./workers.ts";
 
 export interface ConnectOptions extends Options {
@@ -48,6 +50,10 @@ interface Parts {
 export class Millrace {
   readonly config: Config;
   readonly events: Events;
+  /** Who is told of what. */
+  readonly webhooks: Webhooks;
+  /** Telling them: runs in as many processes as start it. */
+  readonly notifications: Notifications;
   readonly #parts: Parts;
   readonly #store: Store;
   readonly #broker: Broker | null;
@@ -77,6 +83,14 @@ export class Millrace {
       localWorkers: () => this.#workers.running,
       hear: (notice) => this.#workers.hear(notice),
     });
+    this.webhooks = new Webhooks({
+      store: store.webhooks,
+      rules: config.webhooks,
+      calls: this.#calls,
+      intake: this.#intake,
+      clock,
+    });
+    this.notifications = new Notifications({ ...parts, store, workers: this.#workers });
   }
 
   /** DATABASE_URL, or an embedded PostgreSQL that starts by itself. */
@@ -210,6 +224,7 @@ export class Millrace {
   }
 
   async #stop(): Promise<void> {
+    await this.notifications.close();
     await this.#workers.stop();
     await this.#calls.close();
     await this.#intake.close();

@@ -41,6 +41,7 @@ export interface WorkersOptions {
 export class Workers {
   readonly #options: WorkersOptions;
   readonly #running = new Set<Worker>();
+  readonly #hearers = new Set<(notice: Notice) => void>();
   #upkeep: Upkeep | null = null;
   #listener: Promise<{ close(): Promise<void> }> | null = null;
   #settledBefore = 0;
@@ -75,6 +76,13 @@ export class Workers {
     if (notice.kind === "due") this.#upkeep?.due();
     if (notice.kind === "queues") this.#options.queues.invalidate();
     for (const worker of this.#running) worker.hear(notice);
+    for (const hear of this.#hearers) hear(notice);
+  }
+
+  /** Tells others of notices too, as long as there is a worker to listen for. */
+  onNotice(hear: (notice: Notice) => void): () => void {
+    this.#hearers.add(hear);
+    return () => this.#hearers.delete(hear);
   }
 
   async stop(): Promise<void> {

@@ -30,6 +30,9 @@ export const errorCodes = {
   EMBEDDED_VERSION_CHANGED: "The data folder belongs to another major version of PostgreSQL.",
   REDIS_UNAVAILABLE: "Redis cannot be reached.",
   REDIS_CLIENT_MISSING: "Redis is wanted, and the package @redis/client is not installed.",
+  WEBHOOK_URL_REFUSED: "The webhook's URL is not allowed.",
+  WEBHOOK_NOT_FOUND: "There is no such webhook.",
+  WEBHOOK_SIGNATURE_INVALID: "The request does not come from Millrace, or is too old.",
   SCHEMA_OUTDATED: "The schema is older than this version of Millrace; run the migrations.",
   SCHEMA_TOO_NEW: "The schema was made by a newer version of Millrace.",
 } as const;

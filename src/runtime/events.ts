@@ -7,6 +7,15 @@ import type { PayloadProblem } from "../domain/payload-rules.ts";
 
 type RunningJob = Pick<ClaimedJob, "id" | "type" | "tenant" | "attempt" | "correlationId">;
 
+/** Neither the URL nor the secret: both open doors. */
+interface WebhookAttempt {
+  webhook: string;
+  delivery: string;
+  notification: string;
+  kind: string;
+  attempt: number;
+}
+
 export interface EventMap {
   "millrace.started": { schema: string; embedded: boolean; serverVersion: string };
   "millrace.stopped": Record<string, never>;
@@ -37,6 +46,11 @@ export interface EventMap {
   "dispatch.brokered": { redis: string };
   "dispatch.direct": { redis: string; error: unknown };
   "window.refilled": { queueId: number; hints: number };
+  "notification.dispatched": { id: string; kind: string; deliveries: number };
+  "webhook.delivered": WebhookAttempt & { status: number };
+  "webhook.delivery_failed": WebhookAttempt & { reason: string; status: number | null };
+  "webhook.failing": { webhook: string; failures: number };
+  "webhook.recovered": { webhook: string };
   "connection.lost": { connection: string; error: unknown };
   "connection.restored": { connection: string };
   "service.failed": { service: string; error: unknown };

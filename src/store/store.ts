@@ -5,6 +5,7 @@ import type { Outcome } from "../domain/outcome.ts";
 import type { RunOutcome, Timeline } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
+import type { WebhookStore } from "./webhook.ts";
 
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 
@@ -234,7 +235,8 @@ export type Notice =
   | { readonly kind: "ready"; readonly queueIds: readonly number[]; readonly late: boolean }
   | { readonly kind: "due"; readonly delayMs: number }
   | { readonly kind: "cancel"; readonly leaseId: string }
-  | { readonly kind: "queues" };
+  | { readonly kind: "queues" }
+  | { readonly kind: "notifications" };
 
 export interface NoticeTexts {
   ready(queueIds: Iterable<number>): string;
@@ -246,6 +248,7 @@ export interface NoticeTexts {
 export interface Store {
   readonly serverVersion: string;
   readonly notices: NoticeTexts;
+  readonly webhooks: WebhookStore;
   producer(kind: "ready" | "named"): ProducerSession;
   worker(name: string): WorkerSession;
   lease(name: string): LeaseSession;

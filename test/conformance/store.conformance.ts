@@ -15,6 +15,7 @@ import { queues } from "./queues.ts";
 import { settle } from "./settle.ts";
 import { type OpenStore, Stage, type Topic } from "./stage.ts";
 import { upkeep } from "./upkeep.ts";
+import { webhooks } from "./webhooks.ts";
 
 const topics: Record<string, Topic> = {
   enqueue,
@@ -30,6 +31,7 @@ const topics: Record<string, Topic> = {
   queues,
   upkeep,
   notices,
+  webhooks,
 };
 
 export function storeConformance(name: string, openStore: () => Promise<OpenStore>): void {

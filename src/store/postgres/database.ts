@@ -64,6 +64,9 @@ export class Database {
 
   async transaction<T>(body: (query: Database["query"]) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect();
+    // The pool does not listen to what it has lent, and an error that nobody hears ends the process.
+    const hear = () => {};
+    client.on("error", hear);
     const query: Database["query"] = async (source, values = []) => {
       const { name, text } = this.renderer.render(source);
       return (await client.query({ name, text, values })).rows as never;
@@ -80,6 +83,8 @@ export class Database {
         (broken) => client.release(broken),
       );
       throw error;
+    } finally {
+      client.off("error", hear);
     }
   }
 

@@ -19,7 +19,8 @@ export function parseNotice(text: string): Notice | null {
     case "cancel":
       return { kind: "cancel", leaseId: rest };
     case "queues":
-      return { kind: "queues" };
+    case "notifications":
+      return { kind: word };
     default:
       return null;
   }

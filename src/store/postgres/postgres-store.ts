@@ -16,6 +16,7 @@ import type {
   UpkeepSession,
   WorkerSession,
 } from "../store.ts";
+import type { WebhookStore } from "../webhook.ts";
 import { replayClaim } from "./claim.ts";
 import { cancelJob, deleteJob } from "./close.ts";
 import { Database } from "./database.ts";
@@ -40,6 +41,7 @@ import { findForeign, identityOf, listReadyPlaces } from "./ready-places.ts";
 import { settleJobs, settleLapsedJobs } from "./settle.ts";
 import { takeTurn } from "./turn.ts";
 import { tidyUp, vacuumHotTables } from "./upkeep.ts";
+import { createWebhookStore } from "./webhook-store.ts";
 
 export interface PostgresStoreOptions {
   readonly url: string;
@@ -57,6 +59,7 @@ export interface PostgresStoreOptions {
 export class PostgresStore implements Store {
   readonly serverVersion: string;
   readonly notices = noticeTexts;
+  readonly webhooks: WebhookStore;
   readonly #options: PostgresStoreOptions;
   readonly #database: Database;
 
@@ -64,6 +67,7 @@ export class PostgresStore implements Store {
     this.#options = options;
     this.serverVersion = options.serverVersion;
     this.#database = new Database(options);
+    this.webhooks = createWebhookStore(this.#database);
   }
 
   producer(kind: "ready" | "named"): ProducerSession {

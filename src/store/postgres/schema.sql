@@ -72,6 +72,12 @@ CREATE INDEX dead_job_fingerprint ON millrace.dead_job USING btree (error_finger
 CREATE INDEX dead_job_queue ON millrace.dead_job USING btree (queue_id, state, finished_at);
 CREATE INDEX dead_job_tenant ON millrace.dead_job USING btree (tenant, finished_at);
 
+CREATE TABLE millrace.deep_queue (
+  queue_id integer NOT NULL,
+  since timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT deep_queue_pkey PRIMARY KEY (queue_id)
+);
+
 CREATE TABLE millrace.history (
   id uuid NOT NULL,
   state text NOT NULL,
@@ -150,6 +156,16 @@ CREATE TABLE millrace.migration (
   name text NOT NULL,
   applied_at timestamp with time zone NOT NULL DEFAULT now(),
   CONSTRAINT migration_pkey PRIMARY KEY (version)
+);
+
+CREATE TABLE millrace.notification (
+  id uuid NOT NULL DEFAULT millrace.new_job_id(),
+  kind text NOT NULL,
+  tenant text,
+  queue text,
+  at timestamp with time zone NOT NULL DEFAULT now(),
+  data json NOT NULL,
+  CONSTRAINT notification_pkey PRIMARY KEY (id)
 );
 
 CREATE TABLE millrace.producer (
@@ -234,6 +250,29 @@ CREATE TABLE millrace.unique_name (
   CONSTRAINT unique_name_pkey PRIMARY KEY (scope, key)
 );
 CREATE INDEX unique_name_job ON millrace.unique_name USING btree (job_id);
+
+CREATE TABLE millrace.webhook (
+  id uuid NOT NULL,
+  tenant text,
+  name text NOT NULL,
+  url text NOT NULL,
+  kinds text[] NOT NULL,
+  queues text[],
+  is_active boolean NOT NULL DEFAULT true,
+  signing_key bytea NOT NULL,
+  old_signing_key bytea,
+  old_signing_key_until timestamp with time zone,
+  failures integer NOT NULL DEFAULT 0,
+  failing_since timestamp with time zone,
+  last_error text,
+  last_failed_at timestamp with time zone,
+  last_delivered_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT webhook_old_signing_key_check CHECK ((length(old_signing_key) = 32)),
+  CONSTRAINT webhook_pkey PRIMARY KEY (id),
+  CONSTRAINT webhook_signing_key_check CHECK ((length(signing_key) = 32))
+) WITH (fillfactor=70);
 
 CREATE OR REPLACE FUNCTION millrace.attach_history(retention smallint, first_day date, days integer)
  RETURNS integer

@@ -3,6 +3,7 @@
 
 import type { Settled, Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { announceRaised, raiseDeaths } from "./notifications.ts";
 import { statement } from "./statement.ts";
 
 const input = `input as materialized (
@@ -79,16 +80,19 @@ const result = `select id, kind from ended
   union all select null, pg_notify(@channel, 'late ' || string_agg(distinct queue_id::text, ','))::text
     from freed having count(*) > 0`;
 
+// Only a batch with a death in it pays for telling of it; a retry runs the statement without.
 const settleHeld = statement(
   "settle_held",
   `with ${input}, allowed as (select * from input), ${moveEnded} ${result}`,
 );
 
+const settleHeldDeaths = statement(
+  "settle_held_deaths",
+  `with ${input}, allowed as (select * from input), ${moveEnded}, ${raiseDeaths} ${result} ${announceRaised}`,
+);
+
 // The lease row is locked, so that a renewal that comes at the same time either wins or is refused.
-const settleLapsed = statement(
-  "settle_lapsed",
-  `with ${input},
-  lapsed as materialized (
+const moveLapsed = `lapsed as materialized (
     select l.id from millrace.lease l where l.id = $4::uuid and l.expires_at < now() for update
   ),
   over as materialized (
@@ -113,9 +117,17 @@ const settleLapsed = statement(
   closed as (
     delete from millrace.lease l where l.id in (select id from lapsed)
       and not exists (select from millrace.claim c where c.lease_id = l.id and c.id not in (select id from forgotten))
-  )
-  ${result}`,
+  )`;
+
+const settleLapsed = statement("settle_lapsed", `with ${input}, ${moveLapsed} ${result}`);
+
+const settleLapsedDeaths = statement(
+  "settle_lapsed_deaths",
+  `with ${input}, ${moveLapsed}, ${raiseDeaths} ${result} ${announceRaised}`,
 );
+
+const hasDeath = (settlements: readonly Settlement[]) =>
+  settlements.some(({ outcome }) => outcome.kind === "dead");
 
 const toRow = (s: Settlement) => {
   const { outcome } = s;
@@ -167,8 +179,9 @@ export async function settleJobs(
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
+  const source = hasDeath(settlements) ? settleHeldDeaths : settleHeld;
   return settleAll(settlements, (rows) =>
-    connection.rows(settleHeld, [rows, context.worker, context.process]),
+    connection.rows(source, [rows, context.worker, context.process]),
   );
 }
 
@@ -179,7 +192,8 @@ export async function settleLapsedJobs(
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
+  const source = hasDeath(settlements) ? settleLapsedDeaths : settleLapsed;
   return settleAll(settlements, (rows) =>
-    connection.rows(settleLapsed, [rows, context.worker, context.process, leaseId]),
+    connection.rows(source, [rows, context.worker, context.process, leaseId]),
   );
 }

@@ -1,0 +1,113 @@
+// Runs what tells the world: the notifier, and a worker for deliveries. Any number of processes may.
+
+import type { Config } from "../config.ts";
+import { MillraceError } from "../domain/errors.ts";
+import type { Delivery } from "../domain/notification.ts";
+import type { BackoffOptions, RetryPolicy } from "../domain/retry-policy.ts";
+import { Deliverer } from "../manager/deliverer.ts";
+import { createNotifier, deliveryQueue, deliveryType } from "../manager/notifier.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import type { Loop, LoopReport } from "../runtime/loop.ts";
+import type { Store } from "../store/store.ts";
+import { type AnyJobDefinition, checkNumber, defineJob } from "../worker/job-definition.ts";
+import type { Worker } from "../worker/worker.ts";
+import type { Workers } from "./workers.ts";
+
+export interface NotificationOptions {
+  /** Deliveries under way at once. */
+  readonly concurrency?: number;
+  /** One deadline for name, connection, request and answer. */
+  readonly timeoutMs?: number;
+  readonly maxAttempts?: number;
+  readonly retry?: RetryPolicy | BackoffOptions;
+  /** After so many failures in a row a webhook is marked failing. */
+  readonly failingAfter?: number;
+}
+
+interface Parts {
+  readonly store: Store;
+  readonly config: Config;
+  readonly workers: Workers;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly events: Events;
+}
+
+const defaults = { concurrency: 10, timeoutMs: 10_000, failingAfter: 10 };
+
+export class Notifications {
+  readonly #parts: Parts;
+  #running: Promise<{ notifier: Loop; worker: Worker; forget: () => void }> | null = null;
+  #stopped = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Starts once; further calls wait for the first. */
+  async start(options: NotificationOptions = {}): Promise<void> {
+    if (this.#stopped) throw new MillraceError("STOPPED");
+    this.#running ??= this.#start(options).catch((error: unknown) => {
+      this.#running = null;
+      throw error;
+    });
+    await this.#running;
+  }
+
+  async report(): Promise<LoopReport | null> {
+    return (await this.#running)?.notifier.report ?? null;
+  }
+
+  async stop(): Promise<void> {
+    const running = await this.#running?.catch(() => null);
+    this.#running = null;
+    if (running === null || running === undefined) return;
+    running.forget();
+    await Promise.all([running.notifier.stop(), running.worker.stop()]);
+  }
+
+  /** For good: the instance is stopping. */
+  async close(): Promise<void> {
+    this.#stopped = true;
+    await this.stop();
+  }
+
+  async #start(options: NotificationOptions) {
+    const { workers, config } = this.#parts;
+    const delivery = this.#define(options);
+    const notifier = createNotifier({
+      ...this.#parts,
+      intervalMs: config.pollMs,
+      maxAttempts: checkNumber("maxAttempts", options.maxAttempts, 1, 1000),
+    });
+    const worker = await workers.start([delivery], {
+      concurrency: options.concurrency ?? defaults.concurrency,
+    });
+    const forget = workers.onNotice((notice) => {
+      if (notice.kind === "notifications") notifier.wake();
+    });
+    await notifier.start();
+    return { notifier, worker, forget };
+  }
+
+  #define(options: NotificationOptions): AnyJobDefinition {
+    const { store, config, clock, events } = this.#parts;
+    const deliverer = new Deliverer({
+      webhooks: store.webhooks,
+      rules: config.webhooks,
+      timeoutMs: checkNumber("timeoutMs", options.timeoutMs, 1, 600_000) ?? defaults.timeoutMs,
+      failingAfter:
+        checkNumber("failingAfter", options.failingAfter, 1, 1_000_000) ?? defaults.failingAfter,
+      clock,
+      events,
+    });
+    return defineJob({
+      type: deliveryType,
+      queue: deliveryQueue,
+      ...(options.retry === undefined ? {} : { retry: options.retry }),
+      run: ({ payload, attempt, signal }) =>
+        deliverer.deliver(payload as Delivery, { attempt, signal }),
+    });
+  }
+}
