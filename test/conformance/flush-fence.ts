@@ -28,7 +28,7 @@ export const flushFence: Topic = (stage) => {
       url: row?.url ?? "",
       schema: "millrace",
       poolSize: 1,
-      queryTimeoutMs: 30_000,
+      queryTimeoutMs: 10_000,
       events,
       clock: systemClock,
       random: Math.random,
@@ -47,8 +47,8 @@ export const flushFence: Topic = (stage) => {
     await registerProducer(connection, producer);
     return producer;
   };
-  const flush = (producer: string, flushNo: number, jobs: NewJob[], by = connection) =>
-    flushJobs(by, { producer, flushNo, channel: "c", notice: null, jobs });
+  const flush = async (producer: string, flushNo: number, jobs: NewJob[], by = connection) =>
+    (await flushJobs(by, { producer, flushNo, channel: "c", notice: null, jobs })).flushed;
   const stored = async (jobs: NewJob[]) => (await stage().store.find(ids(jobs))).length;
 
   it("lets each number in once, and in order", async () => {

@@ -60,30 +60,28 @@ async function queryOn<R extends pg.QueryResultRow>(
 /** Gives up on a server that does not answer. One timer for all queries, since most need none. */
 class Patience {
   readonly #ms: number;
-  readonly #giveUp: (client: pg.Client) => void;
-  #client: pg.Client | null = null;
+  #giveUp: (() => void) | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(ms: number, giveUp: (client: pg.Client) => void) {
+  constructor(ms: number) {
     this.#ms = ms;
-    this.#giveUp = giveUp;
   }
 
-  start(client: pg.Client): void {
-    this.#client = client;
+  start(giveUp: () => void): void {
+    this.#giveUp = giveUp;
     if (this.#timer === null) this.#timer = setTimeout(() => this.#over(), this.#ms);
     else this.#timer.refresh();
     this.#timer.ref();
   }
 
   end(): void {
-    this.#client = null;
+    this.#giveUp = null;
     this.#timer?.unref();
   }
 
   #over(): void {
     this.#timer = null;
-    if (this.#client !== null) this.#giveUp(this.#client);
+    this.#giveUp?.();
   }
 }
 
@@ -99,10 +97,7 @@ export class Connection {
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#patience = new Patience(options.queryTimeoutMs, (client) => {
-      const error = new Error(`no answer from PostgreSQL in ${options.queryTimeoutMs} ms`);
-      this.#drop(client, Object.assign(error, { code: "ETIMEDOUT" }));
-    });
+    this.#patience = new Patience(options.queryTimeoutMs);
   }
 
   /** Rows as arrays: the cheapest form, for the hot statements. */
@@ -162,9 +157,14 @@ export class Connection {
 
   async #runNow<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = this.#client ?? (await this.#ready());
-    this.#patience.start(client);
     try {
-      return await task(client);
+      return await new Promise<T>((resolve, reject) => {
+        this.#patience.start(() => {
+          const text = `no answer from PostgreSQL in ${this.#options.queryTimeoutMs} ms`;
+          reject(Object.assign(new Error(text), { code: "ETIMEDOUT" }));
+        });
+        task(client).then(resolve, reject);
+      });
     } catch (error) {
       if (isConnectionError(error)) this.#drop(client, error);
       throw error;
