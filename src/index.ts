@@ -1,9 +1,17 @@
 export { type ConnectOptions, Millrace } from "./client/millrace.ts";
 export type { EnqueueOptions } from "./client/new-job.ts";
 export type { ResultOptions } from "./client/result.ts";
+export type {
+  QueueTriggerOptions,
+  TimeTriggerOptions,
+  TriggerChanges,
+  TriggerOptions,
+} from "./client/trigger-settings.ts";
+export type { Triggers } from "./client/triggers.ts";
 export type { WorkOptions } from "./client/workers.ts";
 export type { Config, Options } from "./config.ts";
 export { builtInCategories, type Category, type CategoryOptions } from "./domain/categories.ts";
+export type { MissedSlots } from "./domain/due-slots.ts";
 export {
   type Classifier,
   type ErrorClass,
@@ -34,6 +42,7 @@ export {
   type RetryPolicy,
 } from "./domain/retry-policy.ts";
 export type { Timeline, TimelineEntry } from "./domain/timeline.ts";
+export type { Trigger, TriggerError, TriggerType } from "./domain/trigger.ts";
 export type { EventMap, EventName } from "./runtime/events.ts";
 export type {
   Enqueued,
@@ -43,6 +52,7 @@ export type {
   Reprocessed,
   Transaction,
 } from "./store/store.ts";
+export type { ItemOutcome, TriggerFilter } from "./store/triggers.ts";
 export { JobAborted } from "./worker/abort-handle.ts";
 export {
   type AnyJobDefinition,

@@ -7,6 +7,12 @@ import type { PayloadProblem } from "../domain/payload-rules.ts";
 
 type RunningJob = Pick<ClaimedJob, "id" | "type" | "tenant" | "attempt" | "correlationId">;
 
+interface TriggerName {
+  readonly id: string;
+  readonly name: string;
+  readonly tenant: string;
+}
+
 export interface EventMap {
   "millrace.started": { schema: string; embedded: boolean; serverVersion: string };
   "millrace.stopped": Record<string, never>;
@@ -37,6 +43,10 @@ export interface EventMap {
   "dispatch.brokered": { redis: string };
   "dispatch.direct": { redis: string; error: unknown };
   "window.refilled": { queueId: number; hints: number };
+  "trigger.fired": TriggerName & { jobIds: readonly string[]; items: number };
+  "trigger.missed": TriggerName & { from: Date };
+  "trigger.failed": TriggerName & { failures: number; error: unknown; retryAt: Date | null };
+  "trigger.items_settled": { jobId: string; items: number };
   "connection.lost": { connection: string; error: unknown };
   "connection.restored": { connection: string };
   "service.failed": { service: string; error: unknown };

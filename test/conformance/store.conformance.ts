@@ -14,6 +14,9 @@ import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
 import { settle } from "./settle.ts";
 import { type OpenStore, Stage, type Topic } from "./stage.ts";
+import { triggerItems } from "./trigger-items.ts";
+import { triggerSettle } from "./trigger-settle.ts";
+import { triggers } from "./triggers.ts";
 import { upkeep } from "./upkeep.ts";
 
 const topics: Record<string, Topic> = {
@@ -30,6 +33,9 @@ const topics: Record<string, Topic> = {
   queues,
   upkeep,
   notices,
+  triggers,
+  "items that a trigger's job holds": triggerItems,
+  "items settled one by one": triggerSettle,
 };
 
 export function storeConformance(name: string, openStore: () => Promise<OpenStore>): void {

@@ -20,6 +20,8 @@ export function parseNotice(text: string): Notice | null {
       return { kind: "cancel", leaseId: rest };
     case "queues":
       return { kind: "queues" };
+    case "triggers":
+      return { kind: "triggers" };
     default:
       return null;
   }

@@ -16,6 +16,7 @@ import type {
   UpkeepSession,
   WorkerSession,
 } from "../store.ts";
+import type { TriggerSession, TriggerStore } from "../triggers.ts";
 import { replayClaim } from "./claim.ts";
 import { cancelJob, deleteJob } from "./close.ts";
 import { Database } from "./database.ts";
@@ -38,6 +39,8 @@ import {
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
 import { findStillReady, identityOf, listReadyPlaces } from "./ready-places.ts";
 import { settleJobs, settleLapsedJobs } from "./settle.ts";
+import { type InTransaction, triggerSession } from "./trigger-session.ts";
+import { triggerStore } from "./triggers.ts";
 import { takeTurn } from "./turn.ts";
 import { tidyUp, vacuumHotTables } from "./upkeep.ts";
 
@@ -57,6 +60,7 @@ export interface PostgresStoreOptions {
 export class PostgresStore implements Store {
   readonly serverVersion: string;
   readonly notices = noticeTexts;
+  readonly triggers: TriggerStore;
   readonly #options: PostgresStoreOptions;
   readonly #database: Database;
 
@@ -64,6 +68,7 @@ export class PostgresStore implements Store {
     this.#options = options;
     this.serverVersion = options.serverVersion;
     this.#database = new Database(options);
+    this.triggers = triggerStore(this.#database, (body) => this.#withPartitions(body));
   }
 
   producer(kind: "ready" | "named"): ProducerSession {
@@ -128,6 +133,18 @@ export class PostgresStore implements Store {
       tidy: () => tidyUp(connection, schema),
       close: () => connection.close(),
     };
+  }
+
+  triggerSession(options: {
+    readonly maxAttempts: number;
+    readonly transaction?: InTransaction;
+  }): TriggerSession {
+    return triggerSession({
+      ...options,
+      connection: this.#database.reserve("triggers", { settings: { lock_timeout: "2s" } }),
+      channel: this.#database.channel,
+      withPartitions: (body) => this.#withPartitions(body),
+    });
   }
 
   async listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }> {
