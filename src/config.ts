@@ -35,6 +35,8 @@ export interface Options {
   readonly leaseMs?: number;
   readonly renewMs?: number;
   readonly reclaimMs?: number;
+  /** How long the trigger runner sleeps at most. */
+  readonly triggerMs?: number;
   readonly pollMs?: number;
   readonly drainMs?: number;
   readonly queryTimeoutMs?: number;
@@ -61,6 +63,7 @@ export interface Config {
   readonly leaseMs: number;
   readonly renewMs: number;
   readonly reclaimMs: number;
+  readonly triggerMs: number;
   readonly pollMs: number;
   readonly drainMs: number;
   readonly queryTimeoutMs: number;
@@ -96,6 +99,7 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
     leaseMs,
     renewMs: whole("renewMs", options.renewMs ?? Math.round(leaseMs / 3), 10, leaseMs),
     reclaimMs: whole("reclaimMs", options.reclaimMs ?? 4_000, 10),
+    triggerMs: whole("triggerMs", options.triggerMs ?? 30_000, 10),
     pollMs: whole("pollMs", options.pollMs ?? 5_000, 10),
     drainMs: whole("drainMs", options.drainMs ?? 30_000, 0),
     queryTimeoutMs: whole("queryTimeoutMs", options.queryTimeoutMs ?? 10_000, 100),

@@ -3,6 +3,13 @@ export type { EnqueueOptions } from "./client/new-job.ts";
 export type { NotificationOptions, Notifications } from "./client/notifications.ts";
 export type { ResultOptions } from "./client/result.ts";
 export type {
+  QueueTriggerOptions,
+  TimeTriggerOptions,
+  TriggerChanges,
+  TriggerOptions,
+} from "./client/trigger-settings.ts";
+export type { Triggers } from "./client/triggers.ts";
+export type {
   NewWebhookOptions,
   WebhookChanges,
   Webhooks,
@@ -11,6 +18,7 @@ export type {
 export type { WorkOptions } from "./client/workers.ts";
 export type { Config, Options } from "./config.ts";
 export { builtInCategories, type Category, type CategoryOptions } from "./domain/categories.ts";
+export type { MissedSlots } from "./domain/due-slots.ts";
 export {
   type Classifier,
   type ErrorClass,
@@ -42,6 +50,7 @@ export {
   type RetryPolicy,
 } from "./domain/retry-policy.ts";
 export type { Timeline, TimelineEntry } from "./domain/timeline.ts";
+export type { Trigger, TriggerError, TriggerType } from "./domain/trigger.ts";
 export type { WebhookOptions } from "./domain/webhook-url.ts";
 export type { EventMap, EventName } from "./runtime/events.ts";
 export {
@@ -57,6 +66,7 @@ export type {
   Reprocessed,
   Transaction,
 } from "./store/store.ts";
+export type { ItemOutcome, TriggerFilter } from "./store/triggers.ts";
 export type { Webhook } from "./store/webhook.ts";
 export { JobAborted } from "./worker/abort-handle.ts";
 export {

@@ -20,6 +20,7 @@ import { type AnyJobDefinition, checkName, type JobDefinition } from "../worker/
 import type { Worker } from "../worker/worker.ts";
 import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
+import { checkId } from "./check-id.ts";
 import { Intake } from "./intake.ts";
 import type { EnqueueOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
@@ -27,6 +28,7 @@ import { type OpenedStore, openStore } from "./open-store.ts";
 import { QueueCache } from "./queue-cache.ts";
 import { checkQueueSettings } from "./queue-settings.ts";
 import { type ResultOptions, resultOf, waitForEnd } from "./result.ts";
+import { Triggers } from "./triggers.ts";
 import { Webhooks } from "./webhooks.ts";
 import { Workers, type WorkOptions } from "./workers.ts";
 
@@ -54,6 +56,7 @@ export class Millrace {
   readonly webhooks: Webhooks;
   /** Telling them: runs in as many processes as start it. */
   readonly notifications: Notifications;
+  readonly triggers: Triggers;
   readonly #parts: Parts;
   readonly #store: Store;
   readonly #broker: Broker | null;
@@ -74,6 +77,7 @@ export class Millrace {
     this.#store = store;
     this.#queues = new QueueCache(store, clock);
     this.#workers = new Workers({ ...parts, store, broker, queues: this.#queues });
+    this.triggers = new Triggers({ ...parts, store, queues: this.#queues, calls: this.#calls });
     this.#intake = new Intake({
       ...parts,
       store,
@@ -132,7 +136,7 @@ export class Millrace {
   }
 
   async get(id: string): Promise<Job | null> {
-    checkId(id);
+    checkId("job", id);
     return (await this.#calls.track(() => this.#store.find([id])))[0] ?? null;
   }
 
@@ -151,14 +155,14 @@ export class Millrace {
   }
 
   async cancel(id: string, reason?: string): Promise<CancelResult> {
-    checkId(id);
+    checkId("job", id);
     const result = await this.#calls.track(() => this.#store.cancel(id, reason ?? null));
     if (result === "unknown") throw new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
     return result;
   }
 
   async delete(id: string, reason: string, actor = "api"): Promise<void> {
-    checkId(id);
+    checkId("job", id);
     const repair = { reason: needReason(reason), actor };
     const deleted = await this.#calls.track(() => this.#store.delete(id, repair));
     if (deleted) return;
@@ -174,7 +178,7 @@ export class Millrace {
 
   /** Runs a dead, cancelled or expired job again as a new job that is linked to the old one. */
   async reprocess(id: string, reason: string, actor = "api"): Promise<Reprocessed> {
-    checkId(id);
+    checkId("job", id);
     const repair = { reason: needReason(reason), actor };
     const made = await this.#calls.track(() => this.#store.reprocess(id, uuidv7(), repair));
     this.#workers.hear({ kind: "ready", queueIds: [], late: false });
@@ -182,7 +186,7 @@ export class Millrace {
   }
 
   async discard(id: string, reason: string, actor = "api"): Promise<void> {
-    checkId(id);
+    checkId("job", id);
     const repair = { reason: needReason(reason), actor };
     await this.#calls.track(() => this.#store.discard(id, repair));
   }
@@ -237,11 +241,4 @@ export class Millrace {
 function needReason(reason: unknown): string {
   if (typeof reason === "string" && reason.trim() !== "" && reason.length <= 2_000) return reason;
   throw new MillraceError("REASON_REQUIRED", "Give a reason of at most 2,000 characters.");
-}
-
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-function checkId(id: string): void {
-  if (typeof id !== "string" || !uuid.test(id))
-    throw new MillraceError("JOB_NOT_FOUND", "A job id is a UUID.");
 }

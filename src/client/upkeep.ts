@@ -5,11 +5,12 @@ import type { Config } from "../config.ts";
 import { createJanitor } from "../manager/janitor.ts";
 import { createReclaimer } from "../manager/reclaimer.ts";
 import { createScheduler } from "../manager/scheduler.ts";
+import { TriggerRunner } from "../manager/trigger-runner.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Loop, LoopReport } from "../runtime/loop.ts";
 import type { Service } from "../runtime/service.ts";
-import type { Notice, Store, UpkeepSession } from "../store/store.ts";
+import type { Notice, Store } from "../store/store.ts";
 
 export interface UpkeepOptions {
   readonly store: Store;
@@ -23,16 +24,18 @@ export interface UpkeepOptions {
 
 export class Upkeep implements Service {
   readonly name = "upkeep";
-  readonly #sessions: UpkeepSession[];
+  readonly #sessions: readonly { close(): Promise<void> }[];
   readonly #scheduler: Loop;
-  readonly #loops: readonly Loop[];
+  readonly #triggers: TriggerRunner;
+  readonly #loops: readonly (Loop | TriggerRunner)[];
 
   constructor(options: UpkeepOptions) {
     const { store, config, hear, clock, random, events, settled } = options;
     const session = store.upkeep();
     // Vacuuming takes its time; promoting and reclaiming must not wait for it.
     const slow = store.upkeep();
-    this.#sessions = [session, slow];
+    const triggers = store.triggerSession({ maxAttempts: config.maxAttempts });
+    this.#sessions = [session, slow, triggers];
     const process = randomUUID();
     const shared = { clock, random, events };
     this.#scheduler = createScheduler({
@@ -54,16 +57,22 @@ export class Upkeep implements Service {
       },
     });
     const janitor = createJanitor({ ...shared, store, session: slow, process, settled });
-    this.#loops = [this.#scheduler, reclaimer, janitor];
+    this.#triggers = new TriggerRunner({
+      ...shared,
+      session: triggers,
+      intervalMs: config.triggerMs,
+    });
+    this.#loops = [this.#scheduler, reclaimer, janitor, this.#triggers];
   }
 
   get reports(): LoopReport[] {
     return this.#loops.map((loop) => loop.report);
   }
 
-  /** A job falls due in so many milliseconds: perhaps sooner than the scheduler meant to look. */
-  due(): void {
-    this.#scheduler.wake();
+  hear(notice: Notice): void {
+    // A job falls due: perhaps sooner than the scheduler meant to look.
+    if (notice.kind === "due") this.#scheduler.wake();
+    this.#triggers.hear(notice);
   }
 
   async start(): Promise<void> {

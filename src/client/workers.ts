@@ -73,7 +73,7 @@ export class Workers {
 
   /** Wakes whoever a notice concerns, in this process. */
   hear(notice: Notice): void {
-    if (notice.kind === "due") this.#upkeep?.due();
+    this.#upkeep?.hear(notice);
     if (notice.kind === "queues") this.#options.queues.invalidate();
     for (const worker of this.#running) worker.hear(notice);
     for (const hear of this.#hearers) hear(notice);

@@ -10,6 +10,9 @@ export interface JobMeta {
   readonly payloadVersion?: string;
   readonly reprocessOf?: string;
   readonly source?: string;
+  /** The trigger that made it, and the slot it was made for (ISO 8601). */
+  readonly trigger?: string;
+  readonly slot?: string;
   readonly cancelReason?: string;
 }
 

@@ -16,6 +16,12 @@ interface WebhookAttempt {
   attempt: number;
 }
 
+interface TriggerName {
+  readonly id: string;
+  readonly name: string;
+  readonly tenant: string;
+}
+
 export interface EventMap {
   "millrace.started": { schema: string; embedded: boolean; serverVersion: string };
   "millrace.stopped": Record<string, never>;
@@ -51,6 +57,10 @@ export interface EventMap {
   "webhook.delivery_failed": WebhookAttempt & { reason: string; status: number | null };
   "webhook.failing": { webhook: string; failures: number };
   "webhook.recovered": { webhook: string };
+  "trigger.fired": TriggerName & { jobIds: readonly string[]; items: number };
+  "trigger.missed": TriggerName & { from: Date };
+  "trigger.failed": TriggerName & { failures: number; error: unknown; retryAt: Date | null };
+  "trigger.items_settled": { jobId: string; items: number };
   "connection.lost": { connection: string; error: unknown };
   "connection.restored": { connection: string };
   "service.failed": { service: string; error: unknown };

@@ -5,6 +5,7 @@ import type { Outcome } from "../domain/outcome.ts";
 import type { RunOutcome, Timeline } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
+import type { TriggerSession, TriggerStore } from "./triggers.ts";
 import type { WebhookStore } from "./webhook.ts";
 
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
@@ -236,7 +237,8 @@ export type Notice =
   | { readonly kind: "due"; readonly delayMs: number }
   | { readonly kind: "cancel"; readonly leaseId: string }
   | { readonly kind: "queues" }
-  | { readonly kind: "notifications" };
+  | { readonly kind: "notifications" }
+  | { readonly kind: "triggers" };
 
 export interface NoticeTexts {
   ready(queueIds: Iterable<number>): string;
@@ -253,6 +255,8 @@ export interface Store {
   worker(name: string): WorkerSession;
   lease(name: string): LeaseSession;
   upkeep(): UpkeepSession;
+  readonly triggers: TriggerStore;
+  triggerSession(options: { readonly maxAttempts: number }): TriggerSession;
   listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }>;
   enqueueIn(
     tx: Transaction,

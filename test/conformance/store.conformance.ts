@@ -14,6 +14,9 @@ import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
 import { settle } from "./settle.ts";
 import { type OpenStore, Stage, type Topic } from "./stage.ts";
+import { triggerItems } from "./trigger-items.ts";
+import { triggerSettle } from "./trigger-settle.ts";
+import { triggers } from "./triggers.ts";
 import { upkeep } from "./upkeep.ts";
 import { webhooks } from "./webhooks.ts";
 
@@ -32,6 +35,9 @@ const topics: Record<string, Topic> = {
   upkeep,
   notices,
   webhooks,
+  triggers,
+  "items that a trigger's job holds": triggerItems,
+  "items settled one by one": triggerSettle,
 };
 
 export function storeConformance(name: string, openStore: () => Promise<OpenStore>): void {

@@ -29,3 +29,5 @@ export const isMissingPartition = (error: unknown): boolean =>
   code(error) === "23514" &&
   error instanceof Error &&
   /no partition of relation/.test(error.message);
+
+export const isUniqueViolation = (error: unknown): boolean => code(error) === "23505";

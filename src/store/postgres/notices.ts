@@ -20,6 +20,7 @@ export function parseNotice(text: string): Notice | null {
       return { kind: "cancel", leaseId: rest };
     case "queues":
     case "notifications":
+    case "triggers":
       return { kind: word };
     default:
       return null;

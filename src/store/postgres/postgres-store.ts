@@ -16,6 +16,7 @@ import type {
   UpkeepSession,
   WorkerSession,
 } from "../store.ts";
+import type { TriggerSession, TriggerStore } from "../triggers.ts";
 import type { WebhookStore } from "../webhook.ts";
 import { replayClaim } from "./claim.ts";
 import { cancelJob, deleteJob } from "./close.ts";
@@ -39,6 +40,8 @@ import {
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
 import { findForeign, identityOf, listReadyPlaces } from "./ready-places.ts";
 import { settleJobs, settleLapsedJobs } from "./settle.ts";
+import { type InTransaction, triggerSession } from "./trigger-session.ts";
+import { triggerStore } from "./triggers.ts";
 import { takeTurn } from "./turn.ts";
 import { tidyUp, vacuumHotTables } from "./upkeep.ts";
 import { createWebhookStore } from "./webhook-store.ts";
@@ -60,6 +63,7 @@ export class PostgresStore implements Store {
   readonly serverVersion: string;
   readonly notices = noticeTexts;
   readonly webhooks: WebhookStore;
+  readonly triggers: TriggerStore;
   readonly #options: PostgresStoreOptions;
   readonly #database: Database;
 
@@ -68,6 +72,7 @@ export class PostgresStore implements Store {
     this.serverVersion = options.serverVersion;
     this.#database = new Database(options);
     this.webhooks = createWebhookStore(this.#database);
+    this.triggers = triggerStore(this.#database, (body) => this.#withPartitions(body));
   }
 
   producer(kind: "ready" | "named"): ProducerSession {
@@ -132,6 +137,18 @@ export class PostgresStore implements Store {
       tidy: () => tidyUp(connection, schema),
       close: () => connection.close(),
     };
+  }
+
+  triggerSession(options: {
+    readonly maxAttempts: number;
+    readonly transaction?: InTransaction;
+  }): TriggerSession {
+    return triggerSession({
+      ...options,
+      connection: this.#database.reserve("triggers", { settings: { lock_timeout: "2s" } }),
+      channel: this.#database.channel,
+      withPartitions: (body) => this.#withPartitions(body),
+    });
   }
 
   async listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }> {

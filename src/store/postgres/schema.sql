@@ -241,6 +241,68 @@ CREATE TABLE millrace.scheduled_job (
 CREATE INDEX scheduled_job_due ON millrace.scheduled_job USING btree (due_at);
 CREATE INDEX scheduled_job_expiry ON millrace.scheduled_job USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE TABLE millrace.trigger (
+  id uuid NOT NULL,
+  tenant text NOT NULL,
+  name text NOT NULL,
+  type text NOT NULL,
+  enabled boolean NOT NULL DEFAULT true,
+  cron text,
+  time_zone text,
+  missed_slots text NOT NULL DEFAULT 'skip'::text,
+  max_catch_up integer NOT NULL DEFAULT 100,
+  queue_id integer,
+  batch_size integer NOT NULL DEFAULT 1,
+  polling_interval_ms integer NOT NULL DEFAULT 30000,
+  on_arrival boolean NOT NULL DEFAULT false,
+  job_type text NOT NULL,
+  job_queue_id integer NOT NULL,
+  job_priority text,
+  job_weight smallint NOT NULL,
+  job_max_attempts smallint,
+  job_max_runtime_ms integer,
+  job_category text,
+  payload json NOT NULL,
+  handled_until timestamp with time zone,
+  last_fired_at timestamp with time zone,
+  last_job_id uuid,
+  last_processed_item_id uuid,
+  next_fire_at timestamp with time zone,
+  failures integer NOT NULL DEFAULT 0,
+  last_error json,
+  retry_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT trigger_batch_size_check CHECK (((batch_size >= 1) AND (batch_size <= 1000))),
+  CONSTRAINT trigger_check CHECK (
+CASE type
+    WHEN 'TIME'::text THEN ((cron IS NOT NULL) AND (time_zone IS NOT NULL))
+    ELSE (queue_id IS NOT NULL)
+END),
+  CONSTRAINT trigger_max_catch_up_check CHECK (((max_catch_up >= 1) AND (max_catch_up <= 1000))),
+  CONSTRAINT trigger_missed_slots_check CHECK ((missed_slots = ANY (ARRAY['skip'::text, 'last'::text, 'all'::text]))),
+  CONSTRAINT trigger_pkey PRIMARY KEY (id),
+  CONSTRAINT trigger_polling_interval_ms_check CHECK ((polling_interval_ms >= 1000)),
+  CONSTRAINT trigger_tenant_name_key UNIQUE (tenant, name),
+  CONSTRAINT trigger_type_check CHECK ((type = ANY (ARRAY['TIME'::text, 'QUEUE'::text])))
+);
+CREATE INDEX trigger_arrival ON millrace.trigger USING btree (queue_id) WHERE (enabled AND on_arrival);
+CREATE INDEX trigger_due ON millrace.trigger USING btree (next_fire_at) WHERE enabled;
+
+CREATE TABLE millrace.trigger_batch (
+  job_id uuid NOT NULL,
+  trigger_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT trigger_batch_pkey PRIMARY KEY (job_id)
+);
+
+CREATE TABLE millrace.trigger_slot (
+  trigger_id uuid NOT NULL,
+  slot_at timestamp with time zone NOT NULL,
+  job_id uuid NOT NULL,
+  CONSTRAINT trigger_slot_pkey PRIMARY KEY (trigger_id, slot_at)
+);
+
 CREATE TABLE millrace.unique_name (
   scope text NOT NULL,
   key text NOT NULL,

@@ -4,7 +4,7 @@
 import type { Settled, Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { announceRaised, raiseDeaths } from "./notifications.ts";
-import { statement } from "./statement.ts";
+import { type RunStatement, statement } from "./statement.ts";
 
 const input = `input as materialized (
     select * from json_to_recordset($1::json) as i (id uuid, claim_id uuid, claim_no int, kind text,
@@ -183,6 +183,18 @@ export async function settleJobs(
   return settleAll(settlements, (rows) =>
     connection.rows(source, [rows, context.worker, context.process]),
   );
+}
+
+/** The same inside somebody's transaction. */
+export async function settleJobsIn(
+  run: RunStatement,
+  settlements: readonly Settlement[],
+  context: SettleContext,
+): Promise<Settled> {
+  return settleAll(settlements, async (rows) => {
+    const settled = await run(settleHeld, [rows, context.worker, context.process]);
+    return settled.map(({ id, kind }) => [id, kind]);
+  });
 }
 
 /** The same for runs whose lease is over (or whose time is), checked again in this statement. */

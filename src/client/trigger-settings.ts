@@ -1,0 +1,195 @@
+// From what a caller says about a trigger to settings that may be stored: all rules are checked here.
+
+import type { Config } from "../config.ts";
+import { type MissedSlots, missedSlotPolicies } from "../domain/due-slots.ts";
+import { MillraceError } from "../domain/errors.ts";
+import { checkPayload, payloadError } from "../domain/payload-rules.ts";
+import { weightOf } from "../domain/priority.ts";
+import { createSchedule } from "../domain/schedule.ts";
+import { payloadOf, type Trigger, type TriggerSettings, triggerTypes } from "../domain/trigger.ts";
+import { type AnyJobDefinition, checkName, checkNumber } from "../worker/job-definition.ts";
+
+interface CommonOptions {
+  readonly name: string;
+  readonly tenant?: string;
+  readonly enabled?: boolean;
+  /** A definition, or `jobType` and `jobQueue` when it is not at hand. */
+  readonly job?: AnyJobDefinition;
+  readonly jobType?: string;
+  readonly jobQueue?: string;
+  readonly priority?: string | null;
+  readonly maxAttempts?: number | null;
+  readonly maxRuntimeMs?: number | null;
+  readonly payload?: unknown;
+}
+
+export interface TimeTriggerOptions extends CommonOptions {
+  readonly type: "TIME";
+  readonly cron: string;
+  /** An IANA name; UTC when left out. */
+  readonly timeZone?: string;
+  readonly missedSlots?: MissedSlots;
+  readonly maxCatchUp?: number;
+}
+
+export interface QueueTriggerOptions extends CommonOptions {
+  readonly type: "QUEUE";
+  readonly queue: string;
+  readonly batchSize?: number;
+  readonly pollingIntervalMs?: number;
+  readonly onArrival?: boolean;
+}
+
+export type TriggerOptions = TimeTriggerOptions | QueueTriggerOptions;
+
+/** What may be changed later: everything but type and tenant. */
+export type TriggerChanges = Partial<
+  Omit<TimeTriggerOptions, "type" | "tenant"> & Omit<QueueTriggerOptions, "type" | "tenant">
+>;
+
+/** Options of either type, as callers without types may give them. */
+export type AnyTriggerOptions = TriggerChanges & {
+  readonly type?: string;
+  readonly tenant?: string;
+  readonly category?: string | null;
+};
+
+const timeOnly = ["cron", "timeZone", "missedSlots", "maxCatchUp"] as const;
+const queueOnly = ["queue", "batchSize", "pollingIntervalMs", "onArrival"] as const;
+const longestIntervalMs = 86_400_000;
+
+const common =
+  "name tenant enabled type jobType jobQueue priority maxAttempts maxRuntimeMs payload";
+const known = new Set<string>([...common.split(" "), "category", ...timeOnly, ...queueOnly]);
+
+/** The definition's own settings, unless the trigger says otherwise. */
+export function withDefinition({ job, ...options }: AnyTriggerOptions): AnyTriggerOptions {
+  if (job === undefined) return options;
+  return {
+    jobType: job.type,
+    jobQueue: job.queue,
+    priority: job.priority ?? null,
+    maxAttempts: job.maxAttempts ?? null,
+    maxRuntimeMs: job.maxRuntimeMs ?? null,
+    category: job.category ?? null,
+    ...options,
+  };
+}
+
+/** What a trigger is now, said as options, so that changes can be laid over it. */
+export function optionsOf(trigger: Trigger): AnyTriggerOptions {
+  const shared = {
+    name: trigger.name,
+    tenant: trigger.tenant,
+    enabled: trigger.enabled,
+    jobType: trigger.jobType,
+    jobQueue: trigger.jobQueue,
+    priority: trigger.priority,
+    maxAttempts: trigger.maxAttempts,
+    maxRuntimeMs: trigger.maxRuntimeMs,
+    category: trigger.category,
+    payload: trigger.payload,
+  };
+  const { cron, timeZone, missedSlots, maxCatchUp } = trigger;
+  const { queue, batchSize, pollingIntervalMs, onArrival } = trigger;
+  return trigger.type === "TIME"
+    ? {
+        ...shared,
+        type: "TIME",
+        cron: cron ?? "",
+        timeZone: timeZone ?? "",
+        missedSlots,
+        maxCatchUp,
+      }
+    : { ...shared, type: "QUEUE", queue: queue ?? "", batchSize, pollingIntervalMs, onArrival };
+}
+
+export function checkSettings(
+  options: AnyTriggerOptions,
+  queueIds: ReadonlyMap<string, number>,
+  config: Config,
+): TriggerSettings {
+  const unknown = Object.keys(options).find((name) => !known.has(name));
+  if (unknown !== undefined)
+    throw new MillraceError("TRIGGER_INVALID", `"${unknown}" is not a field of triggers.`);
+  const type = oneOf("type", options.type, triggerTypes);
+  refuseFields(options, type === "TIME" ? queueOnly : timeOnly, type);
+  const jobType = checkName("type", options.jobType);
+  const idOf = (name: string | undefined) => queueIds.get(name ?? "") ?? null;
+  const settings: TriggerSettings = {
+    type,
+    tenant: checkName("tenant", options.tenant ?? "default"),
+    name: checkName("trigger's name", options.name),
+    enabled: options.enabled !== false,
+    cron: type === "TIME" ? text("cron", options.cron) : null,
+    timeZone: type === "TIME" ? text("timeZone", options.timeZone ?? "UTC") : null,
+    missedSlots: oneOf("missedSlots", options.missedSlots ?? "skip", missedSlotPolicies),
+    maxCatchUp: checkNumber("maxCatchUp", options.maxCatchUp, 1, 1_000) ?? 100,
+    queueId: type === "QUEUE" ? idOf(options.queue) : null,
+    batchSize: checkNumber("batchSize", options.batchSize, 1, 1_000) ?? 1,
+    pollingIntervalMs:
+      checkNumber("pollingIntervalMs", options.pollingIntervalMs, 1_000, longestIntervalMs) ??
+      30_000,
+    onArrival: options.onArrival === true,
+    jobType,
+    jobQueueId: idOf(options.jobQueue ?? "default") ?? 0,
+    priority: options.priority ?? null,
+    weight: weightOf(options.priority ?? undefined, config.priorities),
+    maxAttempts: numberOrNone("maxAttempts", options.maxAttempts, 1_000),
+    maxRuntimeMs: numberOrNone("maxRuntimeMs", options.maxRuntimeMs, 2_147_483_647),
+    category: options.category ?? config.categories.categoryOf(jobType)?.name ?? null,
+    payload: options.payload ?? {},
+  };
+  if (settings.cron !== null) createSchedule(settings.cron, settings.timeZone ?? "");
+  refuseLoop(settings);
+  samplePayload(settings, config);
+  return settings;
+}
+
+/** What a job of this trigger will carry; checked as any payload is. */
+export function samplePayload(settings: TriggerSettings, config: Config): unknown {
+  const { payload, category, type } = settings;
+  const isObject = typeof payload === "object" && payload !== null && !Array.isArray(payload);
+  if (!isObject && (type === "QUEUE" || category !== null))
+    throw new MillraceError(
+      "TRIGGER_INVALID",
+      "The payload must be an object: fields are added to it.",
+    );
+  const id = "00000000-0000-7000-8000-000000000000";
+  const items = type === "QUEUE" ? { items: Array(settings.batchSize).fill(id) } : {};
+  const sample = payloadOf(settings, { id, key: `trigger:${id}`, ...items });
+  const check = checkPayload(sample, JSON.stringify(sample), {
+    category: category ?? undefined,
+    categories: config.categories,
+    limits: config.payloadLimits,
+  });
+  if (!check.ok) throw payloadError(check.errors);
+  return sample;
+}
+
+/** A trigger that feeds its own queue would never come to rest. */
+function refuseLoop({ queueId, jobQueueId }: TriggerSettings): void {
+  if (queueId === null || queueId !== jobQueueId) return;
+  const problem = "A trigger's jobs must go to another queue than the one it takes items from.";
+  throw new MillraceError("TRIGGER_INVALID", problem);
+}
+
+function refuseFields(options: AnyTriggerOptions, names: readonly string[], type: string): void {
+  const given = names.find((name) => options[name as keyof AnyTriggerOptions] !== undefined);
+  if (given === undefined) return;
+  throw new MillraceError("TRIGGER_INVALID", `A trigger of the type ${type} has no "${given}".`);
+}
+
+function oneOf<T extends string>(name: string, value: unknown, allowed: readonly T[]): T {
+  const found = allowed.find((one) => one === value);
+  if (found !== undefined) return found;
+  throw new MillraceError("TRIGGER_INVALID", `${name} must be one of ${allowed.join(", ")}.`);
+}
+
+function text(name: string, value: unknown): string {
+  if (typeof value === "string" && value.length <= 200) return value;
+  throw new MillraceError("TRIGGER_INVALID", `${name} must be a text of at most 200 characters.`);
+}
+
+const numberOrNone = (name: string, value: number | null | undefined, max: number) =>
+  checkNumber(name, value ?? undefined, 1, max) ?? null;
