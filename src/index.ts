@@ -34,6 +34,8 @@ export {
   type RetryPolicy,
 } from "./domain/retry-policy.ts";
 export type { Timeline, TimelineEntry } from "./domain/timeline.ts";
+export type { ServiceReport } from "./manager/leader-service.ts";
+export type { Manager } from "./manager/manager.ts";
 export type { EventMap, EventName } from "./runtime/events.ts";
 export type {
   Enqueued,
@@ -42,6 +44,7 @@ export type {
   QueueSettings,
   Reprocessed,
   Transaction,
+  WorkerPresence,
 } from "./store/store.ts";
 export { JobAborted } from "./worker/abort-handle.ts";
 export {

@@ -1,8 +1,10 @@
-// What every worker process does for the queue's health until a manager does it: promote, reclaim, tidy.
+// What every worker process does for the queue's health: while there is no leader it promotes, reclaims
+// and tidies; while there is one it tells it of jobs that fall due.
 
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config.ts";
 import { createJanitor } from "../manager/janitor.ts";
+import { LeaderWatch } from "../manager/leader-watch.ts";
 import { createReclaimer } from "../manager/reclaimer.ts";
 import { createScheduler } from "../manager/scheduler.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -21,11 +23,16 @@ export interface UpkeepOptions {
   readonly events: Events;
 }
 
+const announceEveryMs = 50;
+
 export class Upkeep implements Service {
   readonly name = "upkeep";
   readonly #sessions: UpkeepSession[];
   readonly #scheduler: Loop;
   readonly #loops: readonly Loop[];
+  readonly #watch: LeaderWatch;
+  readonly #options: UpkeepOptions;
+  #announcing: { delayMs: number } | null = null;
 
   constructor(options: UpkeepOptions) {
     const { store, config, hear, clock, random, events, settled } = options;
@@ -33,13 +40,15 @@ export class Upkeep implements Service {
     // Vacuuming takes its time; promoting and reclaiming must not wait for it.
     const slow = store.upkeep();
     this.#sessions = [session, slow];
+    this.#options = options;
+    this.#watch = new LeaderWatch(session, clock);
     const process = randomUUID();
-    const shared = { clock, random, events };
+    const shared = { clock, random, events, isWanted: this.#watch.isVacant };
     this.#scheduler = createScheduler({
       ...shared,
       session,
       floorMs: config.pollMs,
-      batch: 100,
+      batch: config.promoteBatch,
       onReady: (queueIds) => hear({ kind: "ready", queueIds, late: false }),
     });
     const reclaimer = createReclaimer({
@@ -64,6 +73,28 @@ export class Upkeep implements Service {
   /** A job falls due in so many milliseconds: perhaps sooner than the scheduler meant to look. */
   due(): void {
     this.#scheduler.wake();
+  }
+
+  /** The same for a job of this process, of which nobody else knows yet. */
+  delayed(delayMs: number): void {
+    this.#watch.isVacant().then(
+      (isVacant) => (isVacant ? this.due() : this.#announce(delayMs)),
+      () => this.due(),
+    );
+  }
+
+  /** Jobs that are delayed within a moment are announced together, by the soonest. */
+  async #announce(delayMs: number): Promise<void> {
+    if (this.#announcing !== null) {
+      this.#announcing.delayMs = Math.min(this.#announcing.delayMs, delayMs);
+      return;
+    }
+    const announcement = { delayMs };
+    this.#announcing = announcement;
+    await this.#options.clock.sleep(announceEveryMs);
+    this.#announcing = null;
+    // One that is lost is found by the leader's poll.
+    await this.#sessions[0]?.announceDue(announcement.delayMs).catch(() => {});
   }
 
   async start(): Promise<void> {

@@ -33,6 +33,7 @@ export interface Shard {
 }
 
 const refillSize = 5_000;
+const lowMark = 1_000;
 const tryAgainMs = 500;
 
 export class Broker {
@@ -88,6 +89,19 @@ export class Broker {
     return taken;
   }
 
+  /** Refills the windows of these queues that run low; says how many hints were put. */
+  async refillLow(queueIds: readonly number[]): Promise<number> {
+    let put = 0;
+    for (const shard of this.#shards) {
+      for (const queueId of queueIds) {
+        if (!this.#serves(shard)) break;
+        const hints = await this.#try(shard, () => shard.window.count(queueId));
+        if (hints !== false && hints < lowMark) put += await this.#refill(shard, [queueId], []);
+      }
+    }
+    return put;
+  }
+
   renew(epoch: string): void {
     for (const { window } of this.#shards) window.renew(epoch);
   }
@@ -118,20 +132,23 @@ export class Broker {
     shard: Shard,
     queueIds: readonly number[],
     from: readonly StartingPlace[],
-  ): Promise<void> {
+  ): Promise<number> {
     const { ready, events } = this.#options;
+    let put = 0;
     for (const queueId of queueIds) {
       const mayRefill = await this.#try(shard, () => shard.window.mayRefill(queueId));
       if (mayRefill !== true) continue;
       try {
         const hints = (await ready(queueId, refillSize, from)).filter((h) => shard.keeps(h.weight));
         const refilled = await this.#try(shard, () => shard.window.refill(queueId, hints));
-        if (refilled !== false && hints.length > 0)
-          events.emit("window.refilled", { queueId, hints: hints.length });
+        if (refilled === false || hints.length === 0) continue;
+        put += hints.length;
+        events.emit("window.refilled", { queueId, hints: hints.length });
       } catch (error) {
         events.emit("service.failed", { service: "broker", error });
       }
     }
+    return put;
   }
 
   #serves(shard: Shard): boolean {

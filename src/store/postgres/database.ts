@@ -64,6 +64,9 @@ export class Database {
 
   async transaction<T>(body: (query: Database["query"]) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect();
+    // The pool listens only to idle clients; the loss of this one shows in its next query.
+    const ignore = () => {};
+    client.on("error", ignore);
     const query: Database["query"] = async (source, values = []) => {
       const { name, text } = this.renderer.render(source);
       return (await client.query({ name, text, values })).rows as never;
@@ -80,6 +83,8 @@ export class Database {
         (broken) => client.release(broken),
       );
       throw error;
+    } finally {
+      client.off("error", ignore);
     }
   }
 

@@ -2,8 +2,8 @@
 // ends decided by the reclaimer for runs whose lease is over. One statement, fenced by the token.
 
 import type { Settled, Settlement } from "../store.ts";
-import type { Connection } from "./connection.ts";
-import { statement } from "./statement.ts";
+import { rememberDead } from "./lapsed.ts";
+import { type Runner, statement } from "./statement.ts";
 
 const input = `input as materialized (
     select * from json_to_recordset($1::json) as i (id uuid, claim_id uuid, claim_no int, kind text,
@@ -113,7 +113,9 @@ const settleLapsed = statement(
   closed as (
     delete from millrace.lease l where l.id in (select id from lapsed)
       and not exists (select from millrace.claim c where c.lease_id = l.id and c.id not in (select id from forgotten))
-  )
+    returning l.*
+  ),
+  remembered as (${rememberDead("closed")})
   ${result}`,
 );
 
@@ -163,23 +165,23 @@ async function settleAll(
 
 /** The jobs that took effect, with how they ended; whoever is missing was superseded, or is a repeat. */
 export async function settleJobs(
-  connection: Connection,
+  runner: Runner,
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
   return settleAll(settlements, (rows) =>
-    connection.rows(settleHeld, [rows, context.worker, context.process]),
+    runner.rows(settleHeld, [rows, context.worker, context.process]),
   );
 }
 
 /** The same for runs whose lease is over (or whose time is), checked again in this statement. */
 export async function settleLapsedJobs(
-  connection: Connection,
+  runner: Runner,
   leaseId: string | null,
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
   return settleAll(settlements, (rows) =>
-    connection.rows(settleLapsed, [rows, context.worker, context.process, leaseId]),
+    runner.rows(settleLapsed, [rows, context.worker, context.process, leaseId]),
   );
 }
