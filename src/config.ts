@@ -38,6 +38,12 @@ export interface Options {
   /** How long the trigger runner sleeps at most. */
   readonly triggerMs?: number;
   readonly pollMs?: number;
+  /** How many due jobs become ready in one transaction. */
+  readonly promoteBatch?: number;
+  /** How long a leader's term lasts without a renewal. */
+  readonly leaderTtlMs?: number;
+  /** Where managers elect their leader; "redis" keeps those who wait away from PostgreSQL. */
+  readonly election?: "postgres" | "redis";
   readonly drainMs?: number;
   readonly queryTimeoutMs?: number;
   readonly enqueueTimeoutMs?: number;
@@ -65,6 +71,9 @@ export interface Config {
   readonly reclaimMs: number;
   readonly triggerMs: number;
   readonly pollMs: number;
+  readonly promoteBatch: number;
+  readonly leaderTtlMs: number;
+  readonly election: "postgres" | "redis";
   readonly drainMs: number;
   readonly queryTimeoutMs: number;
   readonly enqueueTimeoutMs: number;
@@ -101,6 +110,9 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
     reclaimMs: whole("reclaimMs", options.reclaimMs ?? 4_000, 10),
     triggerMs: whole("triggerMs", options.triggerMs ?? 30_000, 10),
     pollMs: whole("pollMs", options.pollMs ?? 5_000, 10),
+    promoteBatch: whole("promoteBatch", options.promoteBatch ?? 100, 1, 1_000),
+    leaderTtlMs: whole("leaderTtlMs", options.leaderTtlMs ?? 10_000, 500),
+    election: election(options, env),
     drainMs: whole("drainMs", options.drainMs ?? 30_000, 0),
     queryTimeoutMs: whole("queryTimeoutMs", options.queryTimeoutMs ?? 10_000, 100),
     enqueueTimeoutMs: whole("enqueueTimeoutMs", options.enqueueTimeoutMs ?? 30_000, 100),
@@ -191,6 +203,13 @@ function redisConfig(options: RedisOptions, env: Environment): RedisConfig {
     "OPTION_INVALID",
     "Redis needs REDIS_URL, or REDIS_URL_HIGH and REDIS_URL_LOW both.",
   );
+}
+
+function election(options: Options, env: Environment): Config["election"] {
+  const { election = "postgres" } = options;
+  if (oneOf("election", election, ["postgres", "redis"]) === "postgres") return "postgres";
+  if (redisConfig(options, env).use) return "redis";
+  throw new MillraceError("OPTION_INVALID", "An election through Redis needs REDIS_URL.");
 }
 
 /** What the command line asks of its surroundings. */

@@ -52,6 +52,8 @@ export {
 export type { Timeline, TimelineEntry } from "./domain/timeline.ts";
 export type { Trigger, TriggerError, TriggerType } from "./domain/trigger.ts";
 export type { WebhookOptions } from "./domain/webhook-url.ts";
+export type { ServiceReport } from "./manager/leader-service.ts";
+export type { Manager } from "./manager/manager.ts";
 export type { EventMap, EventName } from "./runtime/events.ts";
 export {
   type VerifiedWebhook,
@@ -65,6 +67,7 @@ export type {
   QueueSettings,
   Reprocessed,
   Transaction,
+  WorkerPresence,
 } from "./store/store.ts";
 export type { ItemOutcome, TriggerFilter } from "./store/triggers.ts";
 export type { Webhook } from "./store/webhook.ts";

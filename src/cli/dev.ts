@@ -15,14 +15,14 @@ const help = `millrace dev – a queue to try things with
 
 Usage: millrace dev [options]
 
-Starts an embedded PostgreSQL, a producer of demo jobs and a worker that runs them, and
-shows how they get on. Ctrl-C lets running jobs finish and stops; the data stays. Started
+Starts an embedded PostgreSQL, a manager, a producer of demo jobs and a worker that runs
+them, and shows how they get on. Ctrl-C lets running jobs finish and stops; the data stays. Started
 twice on one folder, the second joins the first one's database.
 
 Options:
   --data-dir <dir>         where the data lives (default: MILLRACE_DATA_DIR or ./.millrace)
   --fresh                  delete that data first
-  --no-demo                only the database: bring your own producers and workers
+  --no-demo                only database and manager: bring your own producers and workers
   --jobs-per-second <n>    how many demo jobs to make (default: 20)
   --for <seconds>          stop after this time
   --json                   one JSON line a second instead of text
@@ -129,6 +129,7 @@ async function watch(
   stopped: AbortSignal,
 ): Promise<void> {
   if (stopped.aborted) return;
+  await millrace.manage();
   const demo: Demo | null = options.demo ? await startDemo(millrace, options.jobsPerSecond) : null;
   const running = () => demo?.worker.busy ?? 0;
   const reader = new ProgressReader(millrace, running, () => systemClock.monotonic());

@@ -5,11 +5,12 @@ import { loadTerminalSettings, type TerminalSettings } from "../config.ts";
 import { type Command, UsageError, type Values } from "./command.ts";
 import { dev } from "./dev.ts";
 import { printFailure } from "./failure.ts";
+import { manager } from "./manager.ts";
 import { migrate } from "./migrate.ts";
 import { suggest } from "./suggest.ts";
 import { Terminal } from "./terminal.ts";
 
-const commands: readonly Command[] = [dev, migrate];
+const commands: readonly Command[] = [dev, manager, migrate];
 
 const help = `millrace – a durable job queue for TypeScript
 

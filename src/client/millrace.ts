@@ -1,6 +1,7 @@
 import { type Config, loadConfig, type Options } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Job } from "../domain/job.ts";
+import { Manager } from "../manager/manager.ts";
 import type { Broker } from "../queue/broker.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { Events } from "../runtime/events.ts";
@@ -15,6 +16,7 @@ import type {
   QueueSettings,
   Reprocessed,
   Store,
+  WorkerPresence,
 } from "../store/store.ts";
 import { type AnyJobDefinition, checkName, type JobDefinition } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
@@ -64,6 +66,7 @@ export class Millrace {
   readonly #calls = new Calls();
   readonly #workers: Workers;
   readonly #intake: Intake;
+  readonly #managers = new Set<Manager>();
   #stopping: Promise<void> | null = null;
 
   private constructor(parts: Parts) {
@@ -222,6 +225,20 @@ export class Millrace {
     return this.#workers.start(definitions, options);
   }
 
+  /** Takes part in the election of a leader, and keeps the queue healthy while it is one. */
+  async manage(): Promise<Manager> {
+    if (this.#stopping !== null) throw new MillraceError("STOPPED");
+    const manager = new Manager({ ...this.#parts, store: this.#store, broker: this.#broker });
+    this.#managers.add(manager);
+    await manager.start();
+    return manager;
+  }
+
+  /** Who works for this database: the living, and for a day those who have died. */
+  async workers(): Promise<WorkerPresence[]> {
+    return this.#calls.track(() => this.#store.workers());
+  }
+
   async stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     await this.#stopping;
@@ -229,6 +246,7 @@ export class Millrace {
 
   async #stop(): Promise<void> {
     await this.notifications.close();
+    await Promise.all([...this.#managers].map((manager) => manager.stop()));
     await this.#workers.stop();
     await this.#calls.close();
     await this.#intake.close();

@@ -37,6 +37,7 @@ export async function openStore(config: Config, context: Context): Promise<Opene
       queryTimeoutMs: config.queryTimeoutMs,
       enqueuePatienceMs: config.enqueueTimeoutMs,
       keyLockTimeoutMs: 50,
+      leaderTtlMs: config.leaderTtlMs,
       serverVersion,
     });
     await reachable(() => store.attachHistory());

@@ -16,6 +16,8 @@ const rules: Record<keyof QueueSettings, (value: unknown) => boolean> = {
   capacity: orNone(whole(0, most)),
   warnDepth: orNone(whole(0, most)),
   retentionDays: whole(1, 3650),
+  deadRetentionDays: orNone(whole(1, 3650)),
+  timelineRetentionDays: orNone(whole(1, 3650)),
   keyTtlSeconds: whole(1, most),
 };
 

@@ -1,8 +1,10 @@
-// What every worker process does for the queue's health until a manager does it: promote, reclaim, tidy.
+// What every worker process does for the queue's health: while there is no leader it promotes, reclaims
+// and tidies; while there is one it tells it of jobs that fall due.
 
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config.ts";
 import { createJanitor } from "../manager/janitor.ts";
+import { LeaderWatch } from "../manager/leader-watch.ts";
 import { createReclaimer } from "../manager/reclaimer.ts";
 import { createScheduler } from "../manager/scheduler.ts";
 import { TriggerRunner } from "../manager/trigger-runner.ts";
@@ -10,7 +12,7 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Loop, LoopReport } from "../runtime/loop.ts";
 import type { Service } from "../runtime/service.ts";
-import type { Notice, Store } from "../store/store.ts";
+import type { Notice, Store, UpkeepSession } from "../store/store.ts";
 
 export interface UpkeepOptions {
   readonly store: Store;
@@ -22,12 +24,18 @@ export interface UpkeepOptions {
   readonly events: Events;
 }
 
+const announceEveryMs = 50;
+
 export class Upkeep implements Service {
   readonly name = "upkeep";
   readonly #sessions: readonly { close(): Promise<void> }[];
   readonly #scheduler: Loop;
   readonly #triggers: TriggerRunner;
   readonly #loops: readonly (Loop | TriggerRunner)[];
+  readonly #session: UpkeepSession;
+  readonly #watch: LeaderWatch;
+  readonly #options: UpkeepOptions;
+  #announcing: { delayMs: number } | null = null;
 
   constructor(options: UpkeepOptions) {
     const { store, config, hear, clock, random, events, settled } = options;
@@ -35,14 +43,17 @@ export class Upkeep implements Service {
     // Vacuuming takes its time; promoting and reclaiming must not wait for it.
     const slow = store.upkeep();
     const triggers = store.triggerSession({ maxAttempts: config.maxAttempts });
+    this.#session = session;
     this.#sessions = [session, slow, triggers];
+    this.#options = options;
+    this.#watch = new LeaderWatch(session, clock);
     const process = randomUUID();
-    const shared = { clock, random, events };
+    const shared = { clock, random, events, isWanted: this.#watch.isVacant };
     this.#scheduler = createScheduler({
       ...shared,
       session,
       floorMs: config.pollMs,
-      batch: 100,
+      batch: config.promoteBatch,
       onReady: (queueIds) => hear({ kind: "ready", queueIds, late: false }),
     });
     const reclaimer = createReclaimer({
@@ -73,6 +84,28 @@ export class Upkeep implements Service {
     // A job falls due: perhaps sooner than the scheduler meant to look.
     if (notice.kind === "due") this.#scheduler.wake();
     this.#triggers.hear(notice);
+  }
+
+  /** The same for a job of this process, of which nobody else knows yet. */
+  delayed(delayMs: number): void {
+    this.#watch.isVacant().then(
+      (isVacant) => (isVacant ? this.#scheduler.wake() : this.#announce(delayMs)),
+      () => this.#scheduler.wake(),
+    );
+  }
+
+  /** Jobs that are delayed within a moment are announced together, by the soonest. */
+  async #announce(delayMs: number): Promise<void> {
+    if (this.#announcing !== null) {
+      this.#announcing.delayMs = Math.min(this.#announcing.delayMs, delayMs);
+      return;
+    }
+    const announcement = { delayMs };
+    this.#announcing = announcement;
+    await this.#options.clock.sleep(announceEveryMs);
+    this.#announcing = null;
+    // One that is lost is found by the leader's poll.
+    await this.#session.announceDue(announcement.delayMs).catch(() => {});
   }
 
   async start(): Promise<void> {

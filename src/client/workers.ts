@@ -107,7 +107,7 @@ export class Workers {
       leaseMs,
       renewMs,
       drainMs: checkNumber("drainMs", options.drainMs, 0, 2_147_483_647) ?? config.drainMs,
-      onDelayed: (delayMs) => this.hear({ kind: "due", delayMs }),
+      onDelayed: (delayMs) => this.#upkeep?.delayed(delayMs),
       onStopped: () => {
         this.#settledBefore += worker.settled;
         this.#running.delete(worker);

@@ -13,6 +13,7 @@ export const errorCodes = {
   ILLEGAL_TRANSITION: "The job's state does not allow this.",
   STALE_TOKEN: "The token was superseded: somebody else holds the job, or it has ended.",
   LEASE_LOST: "The worker's lease is over.",
+  NOT_LEADER: "The leader's term was superseded: another process is leader, or none is.",
   UNKNOWN_JOB_TYPE: "No handler is registered for this job type.",
   UNKNOWN_PRIORITY: "There is no such priority.",
   OPTION_INVALID: "An option has a value that is not allowed.",

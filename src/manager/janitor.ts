@@ -2,11 +2,14 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { Loop } from "../runtime/loop.ts";
 import type { Store, UpkeepSession } from "../store/store.ts";
+import { Pace } from "./pace.ts";
 
 export interface JanitorOptions {
   readonly store: Store;
   readonly session: UpkeepSession;
   readonly process: string;
+  /** False while what concerns everybody's jobs is somebody else's to do. */
+  readonly isWanted: () => Promise<boolean>;
   /** How many jobs this process has settled so far. */
   readonly settled: () => number;
   readonly clock: Clock;
@@ -14,35 +17,42 @@ export interface JanitorOptions {
   readonly events: Events;
 }
 
+const expireAtOnce = 1_000;
 const vacuumEvery = 50_000;
-const partitionsEveryMs = 3_600_000;
-const tidyEveryMs = 60_000;
+const hourMs = 3_600_000;
+const minuteMs = 60_000;
 
-/** Expires, vacuums the hot table under load, folds counts, and keeps history partitions ahead. */
+/**
+ * Expires, folds counts, forgets, and lets go of what is past its retention. Every process, leader or
+ * not, keeps history partitions ahead and vacuums the hot tables under its own load.
+ */
 export function createJanitor(options: JanitorOptions): Loop {
-  const { store, session, process, settled, clock } = options;
+  const { store, session, process, settled, isWanted, clock, events } = options;
+  const [tidying, attaching] = [new Pace(minuteMs, clock), new Pace(hourMs, clock)];
+  const pruning = new Pace(hourMs, clock, "at once");
   let vacuumedAt = 0;
-  let tidiedAt = clock.monotonic();
-  let partitionedAt = clock.monotonic();
+
+  async function forEverybody(): Promise<number> {
+    const expired = await session.expire(expireAtOnce, process);
+    if (tidying.isDue()) await session.tidy();
+    if (pruning.isDue()) {
+      const pruned = await session.prune();
+      if (Object.values(pruned).some((count) => count > 0)) events.emit("history.pruned", pruned);
+    }
+    return expired;
+  }
+
   return new Loop({
     ...options,
     name: "janitor",
     intervalMs: 1_000,
     run: async () => {
-      const processed = await session.expire(1_000, process);
       if (settled() - vacuumedAt >= vacuumEvery) {
         vacuumedAt = settled();
         await session.vacuum();
       }
-      if (clock.monotonic() - tidiedAt >= tidyEveryMs) {
-        tidiedAt = clock.monotonic();
-        await session.tidy();
-      }
-      if (clock.monotonic() - partitionedAt >= partitionsEveryMs) {
-        partitionedAt = clock.monotonic();
-        await store.attachHistory();
-      }
-      return { processed };
+      if (attaching.isDue()) await store.attachHistory();
+      return { processed: (await isWanted()) ? await forEverybody() : 0 };
     },
   });
 }

@@ -1,7 +1,7 @@
 // Takes jobs back from leases that are over, by the same outcome rule as failures.
 //
-// A mass lapse is not a mass crash: after a server restart, and when more than half of the leases (at
-// least three) lapse at once, everybody gets one more lease to renew.
+// A mass lapse is not a mass crash: after a server restart or a change of leader, and when more than
+// half of the leases (at least three) lapse at once, everybody gets one more lease to renew.
 
 import { MillraceError } from "../domain/errors.ts";
 import { lapseCharges, type Outcome, outcomeOfFailure, outcomeOfLapse } from "../domain/outcome.ts";
@@ -24,6 +24,8 @@ export interface ReclaimerOptions {
   readonly process: string;
   readonly intervalMs: number;
   readonly leaseMs: number;
+  /** False while this is somebody else's to do. */
+  readonly isWanted: () => Promise<boolean>;
   readonly onReclaimed: () => void;
   readonly clock: Clock;
   readonly random: () => number;
@@ -45,7 +47,8 @@ class Reclaimer {
   }
 
   async round(): Promise<{ processed: number }> {
-    const { session, onReclaimed } = this.#options;
+    const { session, isWanted, onReclaimed } = this.#options;
+    if (!(await isWanted())) return { processed: 0 };
     if (this.#mustWait(await session.census())) return { processed: 0 };
     let processed = 0;
     for (const lease of await session.findLapsed()) processed += await this.#reclaim(lease);
@@ -56,8 +59,9 @@ class Reclaimer {
 
   #mustWait(census: LeaseCensus): boolean {
     const { clock, leaseMs, events } = this.#options;
-    if (census.serverUpMs < leaseMs) {
-      events.emit("reclaim.waited", { reason: "server_restarted", leases: census.lapsed });
+    const reason = changeWithin(leaseMs, census);
+    if (reason !== null) {
+      events.emit("reclaim.waited", { reason, leases: census.lapsed });
       return true;
     }
     const mass = census.lapsed >= 3 && census.lapsed > census.live;
@@ -87,6 +91,12 @@ class Reclaimer {
     }
     return settled.size;
   }
+}
+
+function changeWithin(leaseMs: number, census: LeaseCensus) {
+  if (census.serverUpMs < leaseMs) return "server_restarted";
+  const { leaderChangedMs } = census;
+  return leaderChangedMs !== null && leaderChangedMs < leaseMs ? "leader_changed" : null;
 }
 
 function overtime(job: LapsedJob, random: number): Outcome {

@@ -7,6 +7,8 @@ export interface SchedulerOptions {
   readonly session: UpkeepSession;
   readonly floorMs: number;
   readonly batch: number;
+  /** False while this is somebody else's to do. */
+  readonly isWanted: () => Promise<boolean>;
   readonly onReady: (queueIds: readonly number[]) => void;
   readonly clock: Clock;
   readonly random: () => number;
@@ -15,16 +17,18 @@ export interface SchedulerOptions {
 
 /** Makes due jobs ready. Sleeps until the next one is due; any number of processes may run it. */
 export function createScheduler(options: SchedulerOptions): Loop {
-  const { session, batch, onReady } = options;
+  const { session, batch, isWanted, onReady, events } = options;
   return new Loop({
     ...options,
     name: "scheduler",
     intervalMs: options.floorMs,
     run: async () => {
+      if (!(await isWanted())) return { processed: 0 };
       let processed = 0;
       for (;;) {
-        const { promoted, queueIds } = await session.promote(batch);
+        const { promoted, queueIds, latenessMs } = await session.promote(batch);
         processed += promoted;
+        if (promoted > 0) events.emit("jobs.promoted", { jobs: promoted, latenessMs });
         if (queueIds.length > 0) onReady(queueIds);
         if (promoted < batch) break;
       }

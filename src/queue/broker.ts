@@ -34,6 +34,7 @@ export interface Shard {
 
 const refillSize = 5_000;
 const refillEveryMs = 100;
+const lowMark = 1_000;
 const tryAgainMs = 500;
 
 export class Broker {
@@ -90,6 +91,19 @@ export class Broker {
     return taken;
   }
 
+  /** Refills the windows of these queues that run low; says how many hints were put. */
+  async refillLow(queueIds: readonly number[]): Promise<number> {
+    let put = 0;
+    for (const shard of this.#shards) {
+      for (const queueId of queueIds) {
+        if (!this.#serves(shard)) break;
+        const hints = await this.#try(shard, () => shard.window.count(queueId));
+        if (hints !== false && hints < lowMark) put += await this.#refill(shard, [queueId], []);
+      }
+    }
+    return put;
+  }
+
   renew(epoch: string): void {
     for (const { window } of this.#shards) window.renew(epoch);
   }
@@ -120,8 +134,9 @@ export class Broker {
     shard: Shard,
     queueIds: readonly number[],
     from: readonly StartingPlace[],
-  ): Promise<void> {
+  ): Promise<number> {
     const { ready, events } = this.#options;
+    let put = 0;
     for (const queueId of queueIds) {
       if (!this.#refillIsDue(shard, queueId)) continue;
       const mayRefill = await this.#try(shard, () => shard.window.mayRefill(queueId));
@@ -129,12 +144,14 @@ export class Broker {
       try {
         const hints = (await ready(queueId, refillSize, from)).filter((h) => shard.keeps(h.weight));
         const refilled = await this.#try(shard, () => shard.window.refill(queueId, hints));
-        if (refilled !== false && hints.length > 0)
-          events.emit("window.refilled", { queueId, hints: hints.length });
+        if (refilled === false || hints.length === 0) continue;
+        put += hints.length;
+        events.emit("window.refilled", { queueId, hints: hints.length });
       } catch (error) {
         events.emit("service.failed", { service: "broker", error });
       }
     }
+    return put;
   }
 
   /** Whoever was woken for nothing need not ask every time. */

@@ -23,6 +23,8 @@ export interface Window {
   put(hints: readonly Hint[]): Promise<readonly Hint[]>;
   /** Up to `most` of the lowest, from these queues. */
   take(queueIds: readonly number[], most: number): Promise<Taken>;
+  /** How many hints a queue's window holds; none if it was filled for another epoch. */
+  count(queueId: number): Promise<number>;
   /** True for one process at a time, and not too often. */
   mayRefill(queueId: number): Promise<boolean>;
   /** Replaces what is there. */

@@ -40,7 +40,14 @@ export interface EventMap {
   "lease.lost": { worker: string; lease: string; jobs: number };
   "claim.replayed": { claim: string; jobs: number };
   "claim.released": { worker: string; claims: number };
-  "reclaim.waited": { reason: "server_restarted" | "mass_lapse"; leases: number };
+  "reclaim.waited": {
+    reason: "server_restarted" | "leader_changed" | "mass_lapse";
+    leases: number;
+  };
+  "jobs.promoted": { jobs: number; latenessMs: readonly number[] };
+  "history.pruned": { partitions: number; deadLetters: number; timelines: number };
+  "leader.elected": { term: number };
+  "leader.lost": { term: number; reason: "superseded" | "not_renewed" | "resigned" };
   "flush.resolved": { committed: boolean; jobs: number };
   "queue.deep": { queue: string; depth: number; warnDepth: number };
   "queue.chosen": { queue: string; reason: string };

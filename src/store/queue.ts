@@ -8,6 +8,10 @@ export interface QueueSettings {
   readonly capacity?: number | null;
   readonly warnDepth?: number | null;
   readonly retentionDays?: number;
+  /** How long dead letters are kept; null: until somebody deals with them. */
+  readonly deadRetentionDays?: number | null;
+  /** How long the runs of ended jobs are kept; null: as long as the jobs. */
+  readonly timelineRetentionDays?: number | null;
   readonly keyTtlSeconds?: number;
 }
 

@@ -1,14 +1,19 @@
 // What the rest of Millrace may ask of its store. Domain words only; no driver type crosses it.
 
 import type { ClaimedJob, Job, JobMeta, Place } from "../domain/job.ts";
-import type { Outcome } from "../domain/outcome.ts";
-import type { RunOutcome, Timeline } from "../domain/timeline.ts";
+import type { RunOutcome } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
+import type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
+import type { Settled, Settlement } from "./settlement.ts";
 import type { TriggerSession, TriggerStore } from "./triggers.ts";
+import type { UpkeepSession } from "./upkeep.ts";
 import type { WebhookStore } from "./webhook.ts";
 
+export type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
+export type { Settled, Settlement } from "./settlement.ts";
+export type { LapsedJob, LapsedLease, LeaseCensus, Promoted, UpkeepSession } from "./upkeep.ts";
 
 /** Anything that runs SQL inside the caller's own transaction. */
 export interface Transaction {
@@ -78,15 +83,6 @@ export interface Completion {
   readonly result: string | undefined;
 }
 
-export interface Settlement {
-  readonly id: string;
-  readonly token: Token;
-  readonly outcome: Exclude<Outcome, { kind: "completed" }>;
-  readonly timeline: Timeline;
-  /** One more crash on the job's account. */
-  readonly charged?: boolean;
-}
-
 /** One round trip of a worker: what it has finished, and what it wants next. */
 export interface Turn {
   readonly worker: string;
@@ -107,31 +103,6 @@ export interface Renewal {
   readonly cancels: readonly string[];
   /** Claims that the holder did not list and that were given back. */
   readonly released: number;
-}
-
-export interface LapsedJob {
-  readonly id: string;
-  readonly token: Token;
-  readonly type: string;
-  readonly attempt: number;
-  readonly maxAttempts: number;
-  readonly crashCount: number;
-  readonly timeline: Timeline;
-  readonly startedAt: Date;
-  readonly worker: string;
-  /** The lease is alive, but this run is longer than its maxRuntimeMs. */
-  readonly overtime: boolean;
-}
-
-export interface LapsedLease {
-  readonly leaseId: string | null;
-  readonly jobs: readonly LapsedJob[];
-}
-
-export interface LeaseCensus {
-  readonly live: number;
-  readonly lapsed: number;
-  readonly serverUpMs: number;
 }
 
 export type CancelResult = "cancelled" | "requested" | "ended" | "unknown";
@@ -197,8 +168,6 @@ export interface ProducerSession {
   close(): Promise<void>;
 }
 
-export type Settled = ReadonlyMap<string, string>;
-
 /** A worker's own connection. One call at a time. */
 export interface WorkerSession {
   turn(turn: Turn): Promise<Turned>;
@@ -212,23 +181,6 @@ export interface LeaseSession {
   open(lease: { leaseId: string; worker: string; leaseMs: number; info: unknown }): Promise<void>;
   renew(leaseId: string, leaseMs: number, claims: readonly string[]): Promise<Renewal>;
   end(leaseId: string): Promise<void>;
-  close(): Promise<void>;
-}
-
-export interface UpkeepSession {
-  promote(limit: number): Promise<{ promoted: number; queueIds: readonly number[] }>;
-  waitForDue(): Promise<number | null>;
-  expire(limit: number, process: string): Promise<number>;
-  census(): Promise<LeaseCensus>;
-  findLapsed(): Promise<LapsedLease[]>;
-  settleLapsed(
-    leaseId: string | null,
-    settlements: readonly Settlement[],
-    process: string,
-  ): Promise<Settled>;
-  forgetEnded(): Promise<void>;
-  vacuum(): Promise<boolean>;
-  tidy(): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -254,9 +206,18 @@ export interface Store {
   producer(kind: "ready" | "named"): ProducerSession;
   worker(name: string): WorkerSession;
   lease(name: string): LeaseSession;
-  upkeep(): UpkeepSession;
   readonly triggers: TriggerStore;
   triggerSession(options: { readonly maxAttempts: number }): TriggerSession;
+  /** With a term, each of its writes is a leader's: NOT_LEADER once that term is superseded. */
+  upkeep(term?: number): UpkeepSession;
+  leader(): LeaderSession;
+  leadership(): Promise<Leadership>;
+  /**
+   * One transaction that begins by locking the leader row with this term: NOT_LEADER if it has been
+   * superseded, and until it ends nobody else is elected. Never call anything but PostgreSQL in it.
+   */
+  asLeader<T>(term: number, work: (tx: Transaction) => Promise<T>): Promise<T>;
+  workers(): Promise<WorkerPresence[]>;
   listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }>;
   enqueueIn(
     tx: Transaction,

@@ -13,7 +13,7 @@ for (const { version, binDir } of await findServerBinaries()) {
       server = await startServer({ binDir });
     });
     afterAll(() => server?.drop());
-    const open = () => openTestStore(server?.url);
+    const open = () => openTestStore(server?.url, { leaderTtlMs: 4_000 });
     storeConformance("the store", open);
     const openPatient = () => openTestStore(server?.url, { keyLockTimeoutMs: 20_000 });
     describe("the fence of a flush", () => registerTopic(flushFence, openPatient));

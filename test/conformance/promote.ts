@@ -13,9 +13,11 @@ export const promote: Topic = (stage) => {
     const [due, later] = stage().jobs(queueId, 2, { delayMs: 3_600_000, meta: { source: "s" } });
     if (due === undefined || later === undefined) return;
     await stage().put(due, later);
-    expect(await stage().upkeep.promote(100)).toEqual({ promoted: 0, queueIds: [] });
+    const none = { promoted: 0, queueIds: [], latenessMs: [] };
+    expect(await stage().upkeep.promote(100)).toEqual(none);
     await makeDue([due.id]);
-    expect(await stage().upkeep.promote(100)).toEqual({ promoted: 1, queueIds: [queueId] });
+    const one = { promoted: 1, queueIds: [queueId], latenessMs: [expect.any(Number)] };
+    expect(await stage().upkeep.promote(100)).toEqual(one);
     expect(await stage().find(due.id)).toMatchObject({ state: "ready", meta: { source: "s" } });
     expect(await stage().stateOf(later.id)).toBe("scheduled");
     expect(ids(await stage().claim(queueId))).toEqual([due.id]);
@@ -29,6 +31,17 @@ export const promote: Topic = (stage) => {
     expect((await stage().upkeep.promote(3)).promoted).toBe(3);
     expect((await stage().upkeep.promote(3)).promoted).toBe(2);
     expect(ids(await stage().claim(queueId))).toEqual(ids(jobs).reverse());
+  });
+
+  it("says by how much each job was late", async () => {
+    const queueId = await stage().queue();
+    const jobs = stage().jobs(queueId, 3, { delayMs: 3_600_000 });
+    await stage().put(...jobs);
+    for (const [i, job] of jobs.entries()) await makeDue([job.id], 60 * (i + 1));
+    const { latenessMs } = await stage().upkeep.promote(10);
+    const minutes = latenessMs.map((ms) => Math.floor(ms / 60_000)).sort((a, b) => a - b);
+    expect(minutes).toEqual([1, 2, 3]);
+    expect(latenessMs.every(Number.isInteger)).toBe(true);
   });
 
   it("promotes each job once however many sessions do it", async () => {

@@ -15,6 +15,7 @@ export const queues: Topic = (stage) => {
       ...{ id: expect.any(Number), tenant: "t", name, description: null, isActive: true },
       ...{ paused: false, maxAttempts: null, enforceUniqueReference: false, capacity: null },
       ...{ warnDepth: null, retentionDays: 30, keyTtlSeconds: 2_592_000 },
+      ...{ deadRetentionDays: null, timelineRetentionDays: null },
     });
     const [other] = await stage().store.ensureQueues("u", [name]);
     expect(other?.id).not.toBe(made[0]?.[0]?.id);
@@ -25,6 +26,7 @@ export const queues: Topic = (stage) => {
     const settings = {
       ...{ description: 'a "quoted" one', isActive: false, maxAttempts: 9, capacity: 100 },
       ...{ enforceUniqueReference: true, warnDepth: 50, retentionDays: 3, keyTtlSeconds: 60 },
+      ...{ deadRetentionDays: 90, timelineRetentionDays: 2 },
     };
     expect(await stage().store.configureQueue("", name, settings)).toMatchObject(settings);
     const changed = await stage().store.configureQueue("", name, { isActive: true });

@@ -7,11 +7,14 @@ import { deadLetters } from "./dead-letters.ts";
 import { enqueue } from "./enqueue.ts";
 import { enqueueInTransaction } from "./enqueue-in.ts";
 import { lapse } from "./lapse.ts";
+import { leadership } from "./leadership.ts";
 import { lease } from "./lease.ts";
 import { names } from "./names.ts";
 import { notices } from "./notices.ts";
+import { presence } from "./presence.ts";
 import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
+import { retention } from "./retention.ts";
 import { settle } from "./settle.ts";
 import { type OpenStore, Stage, type Topic } from "./stage.ts";
 import { triggerItems } from "./trigger-items.ts";
@@ -28,11 +31,14 @@ const topics: Record<string, Topic> = {
   settle,
   lease,
   lapse,
+  leadership,
+  presence,
   "promote and expire": promote,
   "cancel and delete": cancelAndDelete,
   "dead letters": deadLetters,
   queues,
   upkeep,
+  retention,
   notices,
   webhooks,
   triggers,

@@ -98,6 +98,27 @@ export const upkeep: Topic = (stage) => {
     expect(await stage().stateOf(next.id)).toBe("ready");
   });
 
+  it("forgets expired keys however many there are, and keeps those that live", async () => {
+    const queueId = await stage().queue();
+    const keys = Array.from({ length: 2_500 }, () => randomUUID());
+    for (let i = 0; i < keys.length; i += 500) {
+      const jobs = keys
+        .slice(i, i + 500)
+        .map((key) => stage().job(queueId, { key, requestHash: "aa" }));
+      await stage().named.flush(jobs, { notice: null });
+    }
+    await stage().sql(
+      "update millrace.unique_name set expires_at = now() - interval '1 s' where key = any($1)",
+      [keys.slice(1)],
+    );
+    await stage().upkeep.tidy();
+    const left = await stage().sql<{ key: string }>(
+      "select key from millrace.unique_name where key = any($1)",
+      [keys],
+    );
+    expect(left).toEqual([{ key: keys[0] }]);
+  });
+
   it("vacuums, one process at a time", async () => {
     expect(await stage().upkeep.vacuum()).toBe(true);
     const other = await stage().session();

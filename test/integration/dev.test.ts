@@ -193,15 +193,18 @@ describe("millrace migrate", () => {
 });
 
 describe("the command line", () => {
-  test.each([["--help"], ["dev", "--help"], ["migrate", "-h"], ["help", "dev"]])(
-    "%s %s teaches by example",
-    async (...args) => {
-      const { code, out, err } = await runCommand(args);
-      expect({ code, err }).toEqual({ code: 0, err: "" });
-      expect(out).toMatch(/^millrace/);
-      expect(out).toMatch(/(?:Examples|Try it):\n {2}\S/);
-    },
-  );
+  test.each([
+    ["--help"],
+    ["dev", "--help"],
+    ["migrate", "-h"],
+    ["manager", "--help"],
+    ["help", "dev"],
+  ])("%s %s teaches by example", async (...args) => {
+    const { code, out, err } = await runCommand(args);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toMatch(/^millrace/);
+    expect(out).toMatch(/(?:Examples|Try it):\n {2}\S/);
+  });
 
   test("--version is that of the package", async () => {
     const file = join(import.meta.dirname, "..", "..", "package.json");

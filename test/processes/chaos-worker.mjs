@@ -89,6 +89,10 @@ for (const event of watched) {
   });
 }
 
+millrace.events.on("jobs.promoted", ({ jobs, latenessMs }) =>
+  write("jobs.promoted", { jobs, latenessMs }),
+);
+
 let stopping = false;
 process.on("message", async (message) => {
   if (message.do === "enqueue") {

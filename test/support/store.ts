@@ -24,7 +24,7 @@ export interface TestSession {
 
 export async function openTestStore(
   serverUrl?: string,
-  options: { readonly keyLockTimeoutMs?: number } = {},
+  options: { readonly keyLockTimeoutMs?: number; readonly leaderTtlMs?: number } = {},
 ): Promise<TestStore> {
   const database = await createDatabase(serverUrl);
   await migrate({ url: database.url, schema: "millrace" });
@@ -36,6 +36,7 @@ export async function openTestStore(
     queryTimeoutMs: 30_000,
     enqueuePatienceMs: 30_000,
     keyLockTimeoutMs: options.keyLockTimeoutMs ?? 50,
+    leaderTtlMs: options.leaderTtlMs ?? 10_000,
     serverVersion: "?",
     events,
     clock: systemClock,

@@ -86,6 +86,18 @@ export class Trial {
     return process.ready();
   }
 
+  /** A manager process that takes part in elections. */
+  async startManager(options: { connect?: Options; writes?: boolean } = {}) {
+    const name = `m${this.#processes.length + 1}`;
+    const ledger = join(this.#folder, `${name}.jsonl`);
+    closeSync(openSync(ledger, "a"));
+    const connect = { databaseUrl: this.url, migrate: false, ...shortLease, ...options.connect };
+    const process = new WorkerProcess({ ...options, name, ledger, connect }, "manager.mjs");
+    this.#processes.push(process);
+    this.#ledgers.push(ledger);
+    return process.ready();
+  }
+
   async enqueue(payload: ChaosPayload, type = "chaos", key?: string): Promise<string> {
     const options = key === undefined ? {} : { key };
     const { id } = await this.millrace.enqueue(defineJob({ type }), payload, options);

@@ -22,6 +22,8 @@ export interface LedgerLine {
   readonly connection?: string;
   readonly service?: string;
   readonly message?: string;
+  readonly term?: number;
+  readonly latenessMs?: readonly number[];
   /** Of an error that nobody caught: whether the process was up already. */
   readonly ready?: boolean;
 }
@@ -34,7 +36,16 @@ export interface WorkerProcessOptions {
   readonly types?: readonly { type: string; maxRuntimeMs?: number; maxAttempts?: number }[];
 }
 
-const program = fileURLToPath(new URL("../processes/chaos-worker.mjs", import.meta.url));
+/** A manager: no handlers, but what it does for the queue's health. */
+export interface ManagerProcessOptions {
+  readonly name: string;
+  readonly ledger: string;
+  readonly connect: Options;
+  /** Writes under its last term without end, into the table leader_write. */
+  readonly writes?: boolean;
+}
+
+const program = (name: string) => fileURLToPath(new URL(`../processes/${name}`, import.meta.url));
 
 export class WorkerProcess {
   readonly name: string;
@@ -42,11 +53,14 @@ export class WorkerProcess {
   readonly #child: ChildProcess;
   #questions = 0;
 
-  constructor(options: WorkerProcessOptions) {
+  constructor(
+    options: WorkerProcessOptions | ManagerProcessOptions,
+    file: "chaos-worker.mjs" | "manager.mjs" = "chaos-worker.mjs",
+  ) {
     this.name = options.name;
     this.#ledger = options.ledger;
     const argument = JSON.stringify({ types: [{ type: "chaos" }], work: {}, ...options });
-    this.#child = fork(program, [argument], { execArgv: [] });
+    this.#child = fork(program(file), [argument], { execArgv: [] });
   }
 
   async ready(): Promise<this> {
@@ -87,6 +101,10 @@ export class WorkerProcess {
   /** Cancels through that process's pool. */
   cancel(id: string): Promise<string> {
     return this.#ask({ do: "cancel", id });
+  }
+
+  reports(): Promise<unknown> {
+    return this.#ask({ do: "reports" });
   }
 
   #ask(request: object): Promise<string> {

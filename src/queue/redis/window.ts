@@ -27,6 +27,7 @@ const seqDigits = 16;
 const scripts = new URL("./scripts/", import.meta.url);
 const putHints = loadScript(scripts, "put-hints");
 const takeHints = loadScript(scripts, "take-hints");
+const countHints = loadScript(scripts, "count-hints");
 const refillHints = loadScript(scripts, "refill-hints");
 
 export class RedisWindow implements Window {
@@ -107,6 +108,10 @@ export class RedisWindow implements Window {
     }
     if (hints.length === 0 && foreign.length > 0) return { kind: "foreign", queueIds: foreign };
     return { kind: "hints", hints };
+  }
+
+  async count(queueId: number): Promise<number> {
+    return Number(await this.#run(countHints, queueId, []));
   }
 
   async mayRefill(queueId: number): Promise<boolean> {

@@ -5,7 +5,7 @@ import pg from "pg";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import { isConnectionError } from "./failures.ts";
-import type { Renderer, RunStatement, Statement } from "./statement.ts";
+import type { Renderer, Runner, RunStatement, Statement } from "./statement.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -57,6 +57,16 @@ async function queryOn<R extends pg.QueryResultRow>(
   return (await client.query<R>({ name, text, values })).rows;
 }
 
+async function rowsOn(
+  client: pg.Client,
+  renderer: Renderer,
+  source: Statement,
+  values: unknown[],
+): Promise<unknown[][]> {
+  const { name, text } = renderer.render(source);
+  return (await client.query<unknown[]>({ name, text, values, rowMode: "array" })).rows;
+}
+
 /** Gives up on a server that does not answer. One timer for all queries, since most need none. */
 class Patience {
   readonly #ms: number;
@@ -85,7 +95,7 @@ class Patience {
   }
 }
 
-export class Connection {
+export class Connection implements Runner {
   readonly #options: ConnectionOptions;
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
@@ -102,11 +112,7 @@ export class Connection {
 
   /** Rows as arrays: the cheapest form, for the hot statements. */
   rows(source: Statement, values: unknown[]): Promise<unknown[][]> {
-    const { name, text } = this.#options.renderer.render(source);
-    return this.#run(async (client) => {
-      const { rows } = await client.query<unknown[]>({ name, text, values, rowMode: "array" });
-      return rows;
-    });
+    return this.#run((client) => rowsOn(client, this.#options.renderer, source, values));
   }
 
   query<R extends pg.QueryResultRow>(source: Statement, values: unknown[] = []): Promise<R[]> {
@@ -114,12 +120,14 @@ export class Connection {
   }
 
   /** BEGIN … COMMIT on one and the same server connection, with nobody else's query in between. */
-  transaction<T>(body: (query: RunStatement) => Promise<T>): Promise<T> {
+  transaction<T>(body: (query: RunStatement, rows: Runner["rows"]) => Promise<T>): Promise<T> {
+    const { renderer } = this.#options;
     return this.#run(async (client) => {
       await client.query("begin");
       try {
-        const value = await body((source, values) =>
-          queryOn(client, this.#options.renderer, source, values),
+        const value = await body(
+          (source, values) => queryOn(client, renderer, source, values),
+          (source, values) => rowsOn(client, renderer, source, values),
         );
         await client.query("commit");
         return value;

@@ -3,21 +3,30 @@
 
 import type { Timeline } from "../../domain/timeline.ts";
 import type { LapsedJob, LapsedLease, LeaseCensus } from "../store.ts";
-import type { Connection } from "./connection.ts";
-import { statement } from "./statement.ts";
+import { type Runner, statement } from "./statement.ts";
 
 const census = statement(
   "lease_census",
   `select count(*) filter (where expires_at >= now())::int as live,
     count(*) filter (where expires_at < now())::int as lapsed,
-    (extract(epoch from now() - pg_postmaster_start_time()) * 1000)::float8 as server_up_ms
+    (extract(epoch from now() - pg_postmaster_start_time()) * 1000)::float8 as server_up_ms,
+    (select (extract(epoch from now() - case when expires_at > now() then elected_at else expires_at end) * 1000)::float8
+      from millrace.leader where term > 0) as leader_changed_ms
   from millrace.lease`,
 );
 
+/** Keeps lease rows that were just deleted, for whoever asks what became of those workers. */
+export const rememberDead = (deleted: string): string =>
+  `insert into millrace.dead_worker (lease_id, worker, started_at, renewed_at, expires_at, info)
+    select id, worker, started_at, renewed_at, expires_at, info from ${deleted}`;
+
 const forgetEmpty = statement(
   "forget_empty_leases",
-  `delete from millrace.lease l where l.expires_at < now()
-    and not exists (select from millrace.claim c where c.lease_id = l.id)`,
+  `with empty as (
+    delete from millrace.lease l where l.expires_at < now()
+      and not exists (select from millrace.claim c where c.lease_id = l.id) returning l.*
+  )
+  ${rememberDead("empty")}`,
 );
 
 const find = statement(
@@ -46,15 +55,24 @@ const forgetClaims = statement(
       where (select true from millrace.job j where j.id = x.id and j.claim_id = c.id limit 1))`,
 );
 
-export async function leaseCensus(connection: Connection): Promise<LeaseCensus> {
-  const rows = await connection.query<{ live: number; lapsed: number; server_up_ms: number }>(
-    census,
-  );
-  const row = rows[0];
-  return { live: row?.live ?? 0, lapsed: row?.lapsed ?? 0, serverUpMs: row?.server_up_ms ?? 0 };
+type CensusRow = {
+  live: number;
+  lapsed: number;
+  server_up_ms: number;
+  leader_changed_ms: number | null;
+};
+
+export async function leaseCensus(runner: Runner): Promise<LeaseCensus> {
+  const [row] = await runner.query<CensusRow>(census);
+  return {
+    live: row?.live ?? 0,
+    lapsed: row?.lapsed ?? 0,
+    serverUpMs: row?.server_up_ms ?? 0,
+    leaderChangedMs: row?.leader_changed_ms ?? null,
+  };
 }
 
-interface LapsedRow {
+type LapsedRow = {
   lease_id: string | null;
   worker: string;
   alive: boolean;
@@ -67,10 +85,10 @@ interface LapsedRow {
   crash_count: number;
   timeline: Timeline | null;
   started_at: Date;
-}
+};
 
-export async function findLapsed(connection: Connection): Promise<LapsedLease[]> {
-  const rows = await connection.query<LapsedRow>(find);
+export async function findLapsed(runner: Runner): Promise<LapsedLease[]> {
+  const rows = await runner.query<LapsedRow>(find);
   const leases = new Map<string | null, LapsedJob[]>();
   for (const row of rows) {
     const jobs = leases.get(row.lease_id) ?? [];
@@ -80,9 +98,9 @@ export async function findLapsed(connection: Connection): Promise<LapsedLease[]>
   return [...leases].map(([leaseId, jobs]) => ({ leaseId, jobs }));
 }
 
-export async function forgetEnded(connection: Connection): Promise<void> {
-  await connection.query(forgetClaims);
-  await connection.query(forgetEmpty);
+export async function forgetEnded(runner: Runner): Promise<void> {
+  await runner.query(forgetClaims);
+  await runner.query(forgetEmpty);
 }
 
 function toLapsedJob(row: LapsedRow): LapsedJob {

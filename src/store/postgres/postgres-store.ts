@@ -1,10 +1,10 @@
-import pg from "pg";
 import type { Place } from "../../domain/job.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import type {
   ClaimHint,
   Enqueued,
+  LeaderSession,
   LeaseSession,
   NewJob,
   Notice,
@@ -24,11 +24,19 @@ import { Database } from "./database.ts";
 import { discardJob, listDeadLetters, reprocessJob } from "./dead-letters.ts";
 import { answersOfRepeats, enqueueJobs } from "./enqueue.ts";
 import { isMissingPartition } from "./failures.ts";
-import { findLapsed, forgetEnded, leaseCensus } from "./lapsed.ts";
+import {
+  asLeader,
+  electLeader,
+  fencePatienceMs,
+  readLeadership,
+  renewLeader,
+  resignLeader,
+} from "./leader.ts";
 import { closeLease, openLease, renewLease } from "./lease.ts";
-import { noticeTexts, parseNotice } from "./notices.ts";
+import { listen } from "./listen.ts";
+import { noticeTexts } from "./notices.ts";
+import { listWorkers } from "./presence.ts";
 import { PostgresProducer } from "./producer.ts";
-import { expireDue, promoteDue, waitForDue } from "./promote.ts";
 import {
   attachHistory,
   configureQueue,
@@ -39,11 +47,12 @@ import {
 } from "./queues.ts";
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
 import { findForeign, identityOf, listReadyPlaces } from "./ready-places.ts";
-import { settleJobs, settleLapsedJobs } from "./settle.ts";
+import { settleJobs } from "./settle.ts";
+import { statement } from "./statement.ts";
 import { type InTransaction, triggerSession } from "./trigger-session.ts";
 import { triggerStore } from "./triggers.ts";
 import { takeTurn } from "./turn.ts";
-import { tidyUp, vacuumHotTables } from "./upkeep.ts";
+import { openUpkeep } from "./upkeep-session.ts";
 import { createWebhookStore } from "./webhook-store.ts";
 
 export interface PostgresStoreOptions {
@@ -53,6 +62,7 @@ export interface PostgresStoreOptions {
   readonly queryTimeoutMs: number;
   readonly enqueuePatienceMs: number;
   readonly keyLockTimeoutMs: number;
+  readonly leaderTtlMs: number;
   readonly serverVersion: string;
   readonly events: Events;
   readonly clock: Clock;
@@ -121,20 +131,16 @@ export class PostgresStore implements Store {
     };
   }
 
-  upkeep(): UpkeepSession {
-    const connection = this.#database.reserve("upkeep", { settings: { lock_timeout: "2s" } });
-    const { schema } = this.#options;
+  upkeep(term?: number): UpkeepSession {
+    return openUpkeep(this.#database, { term, patienceMs: this.#patienceMs });
+  }
+
+  leader(): LeaderSession {
+    const connection = this.#database.reserve("leader", { settings: { lock_timeout: "1s" } });
     return {
-      promote: (limit) => promoteDue(connection, limit),
-      waitForDue: () => waitForDue(connection),
-      expire: (limit, process) => expireDue(connection, limit, process),
-      census: () => leaseCensus(connection),
-      findLapsed: () => findLapsed(connection),
-      settleLapsed: (leaseId, settlements, process) =>
-        settleLapsedJobs(connection, leaseId, settlements, { worker: "reclaimer", process }),
-      forgetEnded: () => forgetEnded(connection),
-      vacuum: () => vacuumHotTables(connection, schema),
-      tidy: () => tidyUp(connection, schema),
+      elect: (holder, ttlMs) => electLeader(connection, holder, ttlMs),
+      renew: (term, ttlMs) => renewLeader(connection, term, ttlMs),
+      resign: (term) => resignLeader(connection, term),
       close: () => connection.close(),
     };
   }
@@ -151,39 +157,26 @@ export class PostgresStore implements Store {
     });
   }
 
-  async listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }> {
-    const { clock, events } = this.#options;
-    const channel = pg.escapeIdentifier(this.#database.channel);
-    let closed = false;
-    const connection = this.#database.reserve("listener", {
-      onConnect: async (client) => void (await client.query(`listen ${channel}`)),
-      onNotification: (text) => {
-        const notice = parseNotice(text);
-        if (notice !== null) hear(notice);
-      },
-    });
-    // The connection is idle by nature, so its loss shows only here; meanwhile polling covers.
-    const off = events.on("connection.lost", ({ connection: name }) => {
-      if (name === "listener") void reconnect();
-    });
-    const reconnect = async (): Promise<void> => {
-      while (!closed) {
-        try {
-          await connection.connect();
-          return hear({ kind: "ready", queueIds: [], late: true });
-        } catch {
-          await clock.sleep(100);
-        }
-      }
-    };
-    await connection.connect();
-    return {
-      close: async () => {
-        closed = true;
-        off();
-        await connection.close();
-      },
-    };
+  leadership() {
+    return readLeadership(this.#database);
+  }
+
+  asLeader<T>(term: number, work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return asLeader(this.#database, term, this.#patienceMs, (query) =>
+      work({ query: (text, values) => query(statement("", text), values) }),
+    );
+  }
+
+  workers() {
+    return listWorkers(this.#database);
+  }
+
+  get #patienceMs(): number {
+    return fencePatienceMs(this.#options.leaderTtlMs);
+  }
+
+  listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }> {
+    return listen(this.#database, hear, this.#options);
   }
 
   async enqueueIn(

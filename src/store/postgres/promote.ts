@@ -1,7 +1,7 @@
 // Due jobs become ready, expired ones end. Any number of processes may do this at once.
 
-import type { Connection } from "./connection.ts";
-import { statement } from "./statement.ts";
+import type { Promoted } from "../store.ts";
+import { type Runner, statement } from "./statement.ts";
 
 // A job that was there when a process died goes to its queue's suspect lane (−1).
 const promote = statement(
@@ -26,6 +26,7 @@ const promote = statement(
   )
   select (select count(*) from due)::int as promoted,
     (select json_agg(distinct queue_id) from made_ready) as queues,
+    (select json_agg(round(extract(epoch from now() - due_at) * 1000)) from due) as lateness_ms,
     (select pg_notify(@channel, 'ready ' || string_agg(distinct queue_id::text, ',')) from made_ready having count(*) > 0)`,
 );
 
@@ -71,29 +72,21 @@ const expire = statement(
   select count(*)::int as expired from late`,
 );
 
-interface Promoted {
-  readonly promoted: number;
-  readonly queueIds: readonly number[];
-}
+type PromotedRow = { promoted: number; queues: number[] | null; lateness_ms: number[] | null };
 
-export async function promoteDue(connection: Connection, limit: number): Promise<Promoted> {
-  const rows = await connection.query<{ promoted: number; queues: number[] | null }>(promote, [
-    String(limit),
-  ]);
-  return { promoted: rows[0]?.promoted ?? 0, queueIds: rows[0]?.queues ?? [] };
+export async function promoteDue(runner: Runner, limit: number): Promise<Promoted> {
+  const [row] = await runner.query<PromotedRow>(promote, [String(limit)]);
+  const latenessMs = row?.lateness_ms ?? [];
+  return { promoted: row?.promoted ?? 0, queueIds: row?.queues ?? [], latenessMs };
 }
 
 /** Milliseconds until the next job is due; null when none waits. */
-export async function waitForDue(connection: Connection): Promise<number | null> {
-  const rows = await connection.query<{ wait_ms: number }>(nextDue);
+export async function waitForDue(runner: Runner): Promise<number | null> {
+  const rows = await runner.query<{ wait_ms: number }>(nextDue);
   return rows[0] === undefined ? null : Math.max(0, rows[0].wait_ms);
 }
 
-export async function expireDue(
-  connection: Connection,
-  limit: number,
-  process: string,
-): Promise<number> {
-  const rows = await connection.query<{ expired: number }>(expire, [String(limit), process]);
+export async function expireDue(runner: Runner, limit: number, process: string): Promise<number> {
+  const rows = await runner.query<{ expired: number }>(expire, [String(limit), process]);
   return rows[0]?.expired ?? 0;
 }

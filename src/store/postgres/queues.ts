@@ -6,7 +6,8 @@ import type { Database } from "./database.ts";
 import { statement } from "./statement.ts";
 
 const columns = `id, tenant, name, description, is_active, paused_at is not null as paused, max_attempts,
-  enforce_unique_reference, capacity, warn_depth, retention_days, key_ttl_seconds`;
+  enforce_unique_reference, capacity, warn_depth, retention_days, dead_retention_days, timeline_retention_days,
+  key_ttl_seconds`;
 
 const ensure = statement(
   "ensure_queues",
@@ -29,6 +30,10 @@ const update = statement(
     capacity = case when $3::json->'capacity' is null then capacity else ($3::json->>'capacity')::int end,
     warn_depth = case when $3::json->'warnDepth' is null then warn_depth else ($3::json->>'warnDepth')::int end,
     retention_days = coalesce(($3::json->>'retentionDays')::smallint, retention_days),
+    dead_retention_days = case when $3::json->'deadRetentionDays' is null then dead_retention_days
+      else ($3::json->>'deadRetentionDays')::smallint end,
+    timeline_retention_days = case when $3::json->'timelineRetentionDays' is null then timeline_retention_days
+      else ($3::json->>'timelineRetentionDays')::smallint end,
     key_ttl_seconds = coalesce(($3::json->>'keyTtlSeconds')::int, key_ttl_seconds),
     updated_at = now()
   where tenant = $1::text and name = $2::text returning ${columns}`,
@@ -68,6 +73,8 @@ interface QueueRow {
   capacity: number | null;
   warn_depth: number | null;
   retention_days: number;
+  dead_retention_days: number | null;
+  timeline_retention_days: number | null;
   key_ttl_seconds: number;
 }
 
@@ -83,6 +90,8 @@ const toQueue = (row: QueueRow): Queue => ({
   capacity: row.capacity,
   warnDepth: row.warn_depth,
   retentionDays: row.retention_days,
+  deadRetentionDays: row.dead_retention_days,
+  timelineRetentionDays: row.timeline_retention_days,
   keyTtlSeconds: row.key_ttl_seconds,
 });
 

@@ -72,6 +72,17 @@ CREATE INDEX dead_job_fingerprint ON millrace.dead_job USING btree (error_finger
 CREATE INDEX dead_job_queue ON millrace.dead_job USING btree (queue_id, state, finished_at);
 CREATE INDEX dead_job_tenant ON millrace.dead_job USING btree (tenant, finished_at);
 
+CREATE TABLE millrace.dead_worker (
+  lease_id uuid NOT NULL,
+  worker text NOT NULL,
+  started_at timestamp with time zone NOT NULL,
+  renewed_at timestamp with time zone NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  info json,
+  CONSTRAINT dead_worker_pkey PRIMARY KEY (lease_id)
+);
+CREATE INDEX dead_worker_expiry ON millrace.dead_worker USING btree (expires_at);
+
 CREATE TABLE millrace.deep_queue (
   queue_id integer NOT NULL,
   since timestamp with time zone NOT NULL DEFAULT now(),
@@ -109,6 +120,7 @@ CREATE INDEX history_correlation ON ONLY millrace.history USING btree (correlati
 CREATE INDEX history_id ON ONLY millrace.history USING btree (id);
 CREATE INDEX history_queue ON ONLY millrace.history USING btree (queue_id, state, finished_at);
 CREATE INDEX history_tenant ON ONLY millrace.history USING btree (tenant, finished_at) WHERE (tenant <> 'default'::text);
+CREATE INDEX history_timeline ON ONLY millrace.history USING btree (queue_id, finished_at) WHERE (timeline IS NOT NULL);
 
 CREATE TABLE millrace.job (
   id uuid NOT NULL,
@@ -140,6 +152,17 @@ CREATE TABLE millrace.job (
 ) WITH (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_threshold=5000, fillfactor=50, toast_tuple_target=600, vacuum_truncate=false);
 CREATE INDEX job_claim ON millrace.job USING btree (queue_id, weight, tenant_slot, lane, seq);
 CREATE INDEX job_expiry ON millrace.job USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE TABLE millrace.leader (
+  term bigint NOT NULL,
+  holder uuid,
+  elected_at timestamp with time zone,
+  expires_at timestamp with time zone NOT NULL,
+  only_row boolean NOT NULL DEFAULT true,
+  CONSTRAINT leader_only_row_check CHECK (only_row),
+  CONSTRAINT leader_only_row_key UNIQUE (only_row),
+  CONSTRAINT leader_pkey PRIMARY KEY (term)
+) WITH (fillfactor=50);
 
 CREATE TABLE millrace.lease (
   id uuid NOT NULL,
@@ -193,12 +216,16 @@ CREATE TABLE millrace.queue (
   external_id text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  dead_retention_days smallint,
+  timeline_retention_days smallint,
   CONSTRAINT queue_capacity_check CHECK ((capacity >= 0)),
+  CONSTRAINT queue_dead_retention_days_check CHECK (((dead_retention_days >= 1) AND (dead_retention_days <= 3650))),
   CONSTRAINT queue_key_ttl_seconds_check CHECK ((key_ttl_seconds > 0)),
   CONSTRAINT queue_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
   CONSTRAINT queue_pkey PRIMARY KEY (id),
   CONSTRAINT queue_retention_days_check CHECK (((retention_days >= 1) AND (retention_days <= 3650))),
   CONSTRAINT queue_tenant_name_key UNIQUE (tenant, name),
+  CONSTRAINT queue_timeline_retention_days_check CHECK (((timeline_retention_days >= 1) AND (timeline_retention_days <= 3650))),
   CONSTRAINT queue_warn_depth_check CHECK ((warn_depth >= 0))
 );
 
@@ -311,6 +338,7 @@ CREATE TABLE millrace.unique_name (
   expires_at timestamp with time zone,
   CONSTRAINT unique_name_pkey PRIMARY KEY (scope, key)
 );
+CREATE INDEX unique_name_expiry ON millrace.unique_name USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX unique_name_job ON millrace.unique_name USING btree (job_id);
 
 CREATE TABLE millrace.webhook (

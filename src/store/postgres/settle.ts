@@ -2,9 +2,9 @@
 // ends decided by the reclaimer for runs whose lease is over. One statement, fenced by the token.
 
 import type { Settled, Settlement } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import { rememberDead } from "./lapsed.ts";
 import { announceRaised, raiseDeaths } from "./notifications.ts";
-import { type RunStatement, statement } from "./statement.ts";
+import { type Runner, type RunStatement, statement } from "./statement.ts";
 
 const input = `input as materialized (
     select * from json_to_recordset($1::json) as i (id uuid, claim_id uuid, claim_no int, kind text,
@@ -117,7 +117,9 @@ const moveLapsed = `lapsed as materialized (
   closed as (
     delete from millrace.lease l where l.id in (select id from lapsed)
       and not exists (select from millrace.claim c where c.lease_id = l.id and c.id not in (select id from forgotten))
-  )`;
+    returning l.*
+  ),
+  remembered as (${rememberDead("closed")})`;
 
 const settleLapsed = statement("settle_lapsed", `with ${input}, ${moveLapsed} ${result}`);
 
@@ -175,13 +177,13 @@ async function settleAll(
 
 /** The jobs that took effect, with how they ended; whoever is missing was superseded, or is a repeat. */
 export async function settleJobs(
-  connection: Connection,
+  runner: Runner,
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
   const source = hasDeath(settlements) ? settleHeldDeaths : settleHeld;
   return settleAll(settlements, (rows) =>
-    connection.rows(source, [rows, context.worker, context.process]),
+    runner.rows(source, [rows, context.worker, context.process]),
   );
 }
 
@@ -199,13 +201,13 @@ export async function settleJobsIn(
 
 /** The same for runs whose lease is over (or whose time is), checked again in this statement. */
 export async function settleLapsedJobs(
-  connection: Connection,
+  runner: Runner,
   leaseId: string | null,
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
   const source = hasDeath(settlements) ? settleLapsedDeaths : settleLapsed;
   return settleAll(settlements, (rows) =>
-    connection.rows(source, [rows, context.worker, context.process, leaseId]),
+    runner.rows(source, [rows, context.worker, context.process, leaseId]),
   );
 }

@@ -12,6 +12,12 @@ export type RunStatement = (
   values: unknown[],
 ) => Promise<Record<string, unknown>[]>;
 
+/** Runs statements one after the other: a connection, or a leader's fenced transactions on it. */
+export interface Runner {
+  query<R extends Record<string, unknown>>(source: Statement, values?: unknown[]): Promise<R[]>;
+  rows(source: Statement, values: unknown[]): Promise<unknown[][]>;
+}
+
 export const statement = (name: string, text: string): Statement => Object.freeze({ name, text });
 
 export class Renderer {

@@ -1,7 +1,7 @@
 // Upkeep of the tables themselves: any process may do it, one at a time does.
 
 import type { Connection } from "./connection.ts";
-import { statement } from "./statement.ts";
+import { type Runner, statement } from "./statement.ts";
 
 const lock = statement(
   "upkeep_lock",
@@ -34,14 +34,26 @@ const foldCounts = statement(
     retried = queue_count.retried + excluded.retried`,
 );
 
-const forget = statement(
+const forgetNames = statement(
   "forget_old_names",
-  `with names as (delete from millrace.unique_name where ctid = any (array(
-    select ctid from millrace.unique_name where expires_at < now() limit 1000)))
+  `with gone as (
+    delete from millrace.unique_name where ctid = any (array(
+      select ctid from millrace.unique_name where expires_at < now() order by expires_at limit $1::int))
+    returning 1
+  )
+  select count(*)::int as gone from gone`,
+);
+
+const forgetGone = statement(
+  "forget_gone_processes",
+  `with workers as (delete from millrace.dead_worker where expires_at < now() - interval '1 day')
   delete from millrace.producer where seen_at < now() - interval '1 day'`,
 );
 
-async function exclusively(
+const namesAtOnce = 1_000;
+
+/** One process at a time; false when another one is at it. */
+export async function exclusively(
   connection: Connection,
   name: string,
   body: () => Promise<unknown>,
@@ -60,9 +72,14 @@ export function vacuumHotTables(connection: Connection, schema: string): Promise
   return exclusively(connection, `millrace.vacuum.${schema}`, () => connection.query(vacuum));
 }
 
-export function tidyUp(connection: Connection, schema: string): Promise<boolean> {
+/** `writer` is the connection, or a leader's way to write on it. */
+export function tidyUp(connection: Connection, writer: Runner, schema: string): Promise<boolean> {
   return exclusively(connection, `millrace.tidy.${schema}`, async () => {
-    await connection.query(foldCounts);
-    await connection.query(forget);
+    await writer.query(foldCounts);
+    for (let gone = namesAtOnce; gone === namesAtOnce; ) {
+      const rows = await writer.query<{ gone: number }>(forgetNames, [String(namesAtOnce)]);
+      gone = rows[0]?.gone ?? 0;
+    }
+    await writer.query(forgetGone);
   });
 }

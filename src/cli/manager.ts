@@ -1,0 +1,98 @@
+import { Millrace } from "../client/millrace.ts";
+import type { Manager } from "../manager/manager.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { createLog } from "../runtime/log.ts";
+import { type Command, numberOption, textOption, type Values } from "./command.ts";
+import { withoutPassword } from "./database-url.ts";
+import { StopRequest } from "./stop-request.ts";
+import type { Terminal } from "./terminal.ts";
+
+const help = `millrace manager – keep the queue healthy
+
+Usage: millrace manager [options]
+
+Makes delayed jobs ready, takes jobs back from workers that died, and clears away what is
+past its retention. Start as many as you like: one of them is leader, the others wait to
+take over. Without DATABASE_URL it works on the embedded database. Ctrl-C stops it.
+
+Options:
+  --data-dir <dir>   where the embedded database lives (default: MILLRACE_DATA_DIR or ./.millrace)
+  --schema <name>    the schema to work on (default: millrace)
+  --election <how>   postgres or redis: where the leader is elected (default: postgres)
+  --for <seconds>    stop after this time
+  --json             one JSON line per change instead of text
+  -h, --help         this text
+
+Examples:
+  DATABASE_URL=postgres://localhost/app millrace manager
+  millrace manager --for 60 --json
+`;
+
+export const manager: Command = {
+  name: "manager",
+  summary: "keep the queue healthy: schedule, reclaim, clear away",
+  help,
+  options: {
+    "data-dir": { type: "string" },
+    schema: { type: "string" },
+    election: { type: "string" },
+    for: { type: "string" },
+    json: { type: "boolean" },
+  },
+  async run(values: Values, terminal: Terminal): Promise<number> {
+    const seconds = numberOption(values, "for", { min: 0, max: 1_000_000 });
+    const stop = new StopRequest(terminal);
+    const millrace = await connect(values, terminal);
+    try {
+      const manager = await millrace.manage();
+      tell(millrace, manager, values.json === true, terminal);
+      // A timer holds at most 24 days.
+      const untilMs = systemClock.monotonic() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000;
+      while (!stop.signal.aborted && systemClock.monotonic() < untilMs) {
+        const leftMs = untilMs - systemClock.monotonic();
+        await systemClock.sleep(Math.min(leftMs, 60_000), stop.signal);
+      }
+    } finally {
+      await millrace.stop();
+      stop.release();
+    }
+    return 0;
+  },
+};
+
+function connect(values: Values, terminal: Terminal): Promise<Millrace> {
+  const dataDir = textOption(values, "data-dir");
+  const schema = textOption(values, "schema");
+  const election = textOption(values, "election") as "postgres" | undefined;
+  const logLevel = terminal.settings.logLevel ?? "silent";
+  return Millrace.connect({
+    ...(dataDir === undefined ? {} : { dataDir }),
+    ...(schema === undefined ? {} : { schema }),
+    ...(election === undefined ? {} : { election }),
+    logLevel,
+    log: createLog(logLevel, "stderr"),
+  });
+}
+
+function tell(millrace: Millrace, manager: Manager, json: boolean, terminal: Terminal): void {
+  const say = (text: string, fields: object) => {
+    const at = systemClock.now().toISOString();
+    terminal.print(json ? JSON.stringify({ at, manager: manager.id, ...fields }) : text);
+  };
+  const { events } = millrace;
+  say(`Manager of ${withoutPassword(millrace.databaseUrl)}; Ctrl-C stops it.`, {
+    state: "waiting",
+  });
+  events.on("leader.elected", ({ term }) =>
+    say(`Leader for term ${term}.`, { state: "leader", term }),
+  );
+  events.on("leader.lost", ({ term, reason }) =>
+    say(`No longer leader: term ${term} is over (${reason.replace("_", " ")}).`, {
+      ...{ state: "waiting", term, reason, services: manager.reports },
+    }),
+  );
+  events.on("service.failed", ({ service, error }) => {
+    const message = error instanceof Error ? error.message : String(error);
+    terminal.printError(`${service}: ${message}`);
+  });
+}

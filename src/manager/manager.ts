@@ -1,0 +1,94 @@
+// A manager: a candidate for the office of leader, and the list of services that run while it holds it.
+
+import { randomUUID } from "node:crypto";
+import type { Service } from "../runtime/service.ts";
+import type { Notice } from "../store/store.ts";
+import { Candidate, type LeaderElection } from "./leader-election.ts";
+import type {
+  LeaderContext,
+  LeaderService,
+  ServiceFactory,
+  ServiceReport,
+} from "./leader-service.ts";
+import { createPostgresElection } from "./postgres-election.ts";
+import { upkeepServices } from "./upkeep-services.ts";
+
+/** What a leader does. Whatever is added here runs on one manager at a time. */
+const services: readonly ServiceFactory[] = [...upkeepServices];
+
+export type ManagerOptions = Omit<LeaderContext, "term">;
+
+export class Manager implements Service {
+  readonly name = "manager";
+  /** Tells this manager from every other, also on the same host. */
+  readonly id = randomUUID();
+  readonly #options: ManagerOptions;
+  #candidate: Candidate | null = null;
+  #election: LeaderElection | null = null;
+  #running: readonly LeaderService[] = [];
+  #stopped = false;
+
+  constructor(options: ManagerOptions) {
+    this.#options = options;
+  }
+
+  get isLeader(): boolean {
+    return this.term !== null;
+  }
+
+  get term(): number | null {
+    return this.#candidate?.term ?? null;
+  }
+
+  /** Of the services of the present term, or of the last one. */
+  get reports(): readonly ServiceReport[] {
+    return this.#running.map(({ report }) => report);
+  }
+
+  async start(): Promise<void> {
+    if (this.#candidate !== null || this.#stopped) return;
+    const { config, clock, random, events } = this.#options;
+    this.#election = await this.#createElection();
+    this.#candidate = new Candidate({
+      election: this.#election,
+      ttlMs: config.leaderTtlMs,
+      serve: (term, over) => this.#serve(term, over),
+      ...{ clock, random, events },
+    });
+    await this.#candidate.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#candidate?.stop();
+    await this.#election?.close();
+  }
+
+  async #serve(term: number, over: AbortSignal): Promise<void> {
+    const { store } = this.#options;
+    const running = services.map((create) => create({ ...this.#options, term }));
+    this.#running = running;
+    const hear = (notice: Notice) => {
+      for (const service of running) service.hear?.(notice);
+    };
+    // Without notices the services poll; a server that is away must not keep them from starting.
+    const listening = store.listen(hear).catch(() => null);
+    for (const service of running) await service.start();
+    await new Promise<void>((resolve) => {
+      if (over.aborted) resolve();
+      else over.addEventListener("abort", () => resolve(), { once: true });
+    });
+    await Promise.all(running.map((service) => service.stop()));
+    await (await listening)?.close();
+  }
+
+  async #createElection(): Promise<LeaderElection> {
+    const { store, config, events } = this.#options;
+    const { redis, leaderTtlMs } = config;
+    const own = { store, holder: this.id, ttlMs: leaderTtlMs };
+    if (config.election === "postgres" || !redis.use) return createPostgresElection(own);
+    const { RedisElection } = await import("./redis-election.ts");
+    const connectTimeoutMs = config.redisHealthCheckTimeoutMs;
+    return new RedisElection({ ...own, url: redis.low, connectTimeoutMs, events });
+  }
+}

@@ -1,0 +1,115 @@
+// What is past its retention goes: history by whole partitions, dead letters by the batch.
+//
+// DETACH CONCURRENTLY locks out neither readers nor writers of history, but it cannot be part of a
+// transaction: a leader's term is checked before it, and two processes at it at once do no harm.
+
+import type { Pruned } from "../upkeep.ts";
+import type { Connection } from "./connection.ts";
+import { isRetryable } from "./failures.ts";
+import { type Runner, type Statement, statement } from "./statement.ts";
+import { exclusively } from "./upkeep.ts";
+
+// history_<days>_<YYYYMMDD>; a table that is no partition is one whose dropping was interrupted.
+const listOver = statement(
+  "list_over_partitions",
+  `select c.relname as name, 'history_' || n.days as parent,
+    case when not c.relispartition then 'detached' when i.inhdetachpending then 'pending' else 'attached' end as state
+  from pg_class c
+  cross join lateral (select (regexp_match(c.relname, '^history_(\\d+)_(\\d{8})$'))[1] as days,
+    (regexp_match(c.relname, '^history_(\\d+)_(\\d{8})$'))[2] as day) n
+  left join pg_inherits i on i.inhrelid = c.oid
+  where c.relnamespace = $1::text::regnamespace and c.relkind = 'r' and n.day is not null
+    and to_date(n.day, 'YYYYMMDD') + n.days::int < (now() at time zone 'utc')::date
+  order by n.day limit $2::int`,
+);
+
+const buryDead = statement(
+  "forget_dead_letters",
+  `with gone as (
+    delete from millrace.dead_job where ctid = any (array(
+      select d.ctid from millrace.queue q cross join (values ('dead'), ('discarded')) s (state)
+      cross join lateral (
+        select ctid from millrace.dead_job d where d.queue_id = q.id and d.state = s.state
+          and d.finished_at < now() - q.dead_retention_days * interval '1 day'
+        order by d.finished_at limit $1::int
+      ) d
+      where q.dead_retention_days is not null limit $1::int))
+    returning 1
+  )
+  select count(*)::int as gone from gone`,
+);
+
+const forgetTimelines = statement(
+  "forget_timelines",
+  `with over as materialized (
+    select o.* from millrace.queue q cross join lateral (
+      select h.id, h.finished_at, h.retention_days from millrace.history h
+      where h.queue_id = q.id and h.timeline is not null
+        and h.finished_at < now() - q.timeline_retention_days * interval '1 day'
+      limit $1::int
+    ) o
+    where q.timeline_retention_days is not null limit $1::int
+  ),
+  gone as (
+    update millrace.history h set timeline = null from over o
+    where h.id = o.id and h.finished_at = o.finished_at and h.retention_days = o.retention_days returning 1
+  )
+  select count(*)::int as gone from gone`,
+);
+
+const stillThere = statement("still_there", "select");
+
+const mostPartitions = 10;
+const rowsAtOnce = 1_000;
+
+export async function prune(
+  connection: Connection,
+  writer: Runner,
+  schema: string,
+): Promise<Pruned> {
+  const pruned = { partitions: 0, deadLetters: 0, timelines: 0 };
+  await exclusively(connection, `millrace.prune.${schema}`, async () => {
+    await writer.query(stillThere);
+    pruned.partitions = await dropOver(connection, schema);
+    pruned.deadLetters = await repeat(writer, buryDead);
+    pruned.timelines = await repeat(writer, forgetTimelines);
+  });
+  return pruned;
+}
+
+/** A batch at a time, each in a transaction of its own. */
+async function repeat(writer: Runner, source: Statement): Promise<number> {
+  for (let all = 0; ; ) {
+    const rows = await writer.query<{ gone: number }>(source, [String(rowsAtOnce)]);
+    const gone = rows[0]?.gone ?? 0;
+    all += gone;
+    if (gone < rowsAtOnce) return all;
+  }
+}
+
+type OverRow = { name: string; parent: string; state: "attached" | "pending" | "detached" };
+
+/** What somebody's long transaction still reads is left for the next round. */
+async function dropOver(connection: Connection, schema: string): Promise<number> {
+  const over = await connection.query<OverRow>(listOver, [quoted(schema), String(mostPartitions)]);
+  let dropped = 0;
+  for (const { name, parent, state } of over) {
+    const how = state === "pending" ? "finalize" : "concurrently";
+    try {
+      if (state !== "detached")
+        await connection.query(
+          statement(
+            "",
+            `alter table millrace."${parent}" detach partition millrace."${name}" ${how}`,
+          ),
+        );
+      await connection.query(statement("", `drop table millrace."${name}"`));
+      dropped++;
+    } catch (error) {
+      if (!isRetryable(error)) throw error;
+    }
+  }
+  return dropped;
+}
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;

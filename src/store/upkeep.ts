@@ -1,0 +1,68 @@
+// What keeps the queue healthy, as the store knows it.
+
+import type { Timeline } from "../domain/timeline.ts";
+import type { Token } from "../domain/token.ts";
+import type { Settled, Settlement } from "./settlement.ts";
+
+export interface LapsedJob {
+  readonly id: string;
+  readonly token: Token;
+  readonly type: string;
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  readonly crashCount: number;
+  readonly timeline: Timeline;
+  readonly startedAt: Date;
+  readonly worker: string;
+  /** The lease is alive, but this run is longer than its maxRuntimeMs. */
+  readonly overtime: boolean;
+}
+
+export interface LapsedLease {
+  readonly leaseId: string | null;
+  readonly jobs: readonly LapsedJob[];
+}
+
+export interface LeaseCensus {
+  readonly live: number;
+  readonly lapsed: number;
+  readonly serverUpMs: number;
+  /** Since the last election, or since the office fell vacant; null: there has never been a leader. */
+  readonly leaderChangedMs: number | null;
+}
+
+export interface Promoted {
+  readonly promoted: number;
+  readonly queueIds: readonly number[];
+  /** By how much each job was late, by the database's clock. */
+  readonly latenessMs: readonly number[];
+}
+
+export interface Pruned {
+  readonly partitions: number;
+  readonly deadLetters: number;
+  readonly timelines: number;
+}
+
+export interface UpkeepSession {
+  promote(limit: number): Promise<Promoted>;
+  waitForDue(): Promise<number | null>;
+  expire(limit: number, process: string): Promise<number>;
+  census(): Promise<LeaseCensus>;
+  findLapsed(): Promise<LapsedLease[]>;
+  settleLapsed(
+    leaseId: string | null,
+    settlements: readonly Settlement[],
+    process: string,
+  ): Promise<Settled>;
+  forgetEnded(): Promise<void>;
+  /** Is a leader in office, in whichever process? */
+  hasLeader(): Promise<boolean>;
+  /** Tells whoever schedules that a job falls due in so many milliseconds. */
+  announceDue(delayMs: number): Promise<void>;
+  vacuum(): Promise<boolean>;
+  tidy(): Promise<boolean>;
+  /** Lets go of what is past its queue's retention; says of how much. */
+  prune(): Promise<Pruned>;
+  close(): Promise<void>;
+}

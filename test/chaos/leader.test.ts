@@ -1,0 +1,146 @@
+// Leaders as real processes, killed, stopped and cut off; elected in PostgreSQL and through Redis.
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Options } from "../../src/index.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { Trial } from "../support/trial.ts";
+import { until } from "../support/until.ts";
+import type { WorkerProcess } from "../support/worker-process.ts";
+
+const leaderTtlMs = 2_000;
+/** For a machine that steals time; the bound itself is two TTLs, by the database's clock. */
+const slackMs = 5_000;
+
+let redis: RedisServer;
+let trial: Trial;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.drop());
+beforeEach(async () => {
+  trial = await Trial.create();
+  await trial.db.query(
+    "create table leader_write (no bigint generated always as identity, term bigint, proc text)",
+  );
+});
+afterEach(() => trial.close());
+
+const elections: Record<string, () => Options> = {
+  postgres: () => ({ leaderTtlMs, queryTimeoutMs: 1_000 }),
+  redis: () => ({ leaderTtlMs, queryTimeoutMs: 1_000, election: "redis", redisUrl: redis.url }),
+};
+
+const termsOf = (process: WorkerProcess) =>
+  process.of("leader.elected").map((line) => line.term ?? 0);
+
+async function electedAfter(term: number): Promise<{ term: number; electedAt: Date }> {
+  return until("another one is elected", async () => {
+    const { rows } = await trial.db.query<{ term: number; electedAt: Date }>(
+      `select term::int, elected_at as "electedAt" from millrace.leader where term > $1`,
+      [term],
+    );
+    return rows[0];
+  });
+}
+
+/** Terms are unique and increase, and no older one wrote after a newer one. */
+async function expectOneWriterAtATime(processes: readonly WorkerProcess[]) {
+  const elected = trial.ledger().filter((line) => line.what === "leader.elected");
+  const terms = elected.map((line) => line.term);
+  expect(new Set(terms).size).toBe(terms.length);
+  const { rows } = await trial.db.query<{ term: number; proc: string }>(
+    "select term::int, proc from leader_write order by no",
+  );
+  expect(rows.map(({ term }) => term)).toEqual(rows.map(({ term }) => term).sort((a, b) => a - b));
+  const holders = new Map(elected.map((line) => [line.term, line.proc]));
+  expect(rows.filter(({ term, proc }) => holders.get(term) !== proc)).toEqual([]);
+  expect(new Set(rows.map(({ term }) => term)).size).toBeGreaterThan(1);
+  const stray = processes.flatMap((process) => process.of("uncaught"));
+  expect(stray).toEqual([]);
+}
+
+describe.each(Object.keys(elections))("leaders elected by %s", (name) => {
+  const connect = () => elections[name]?.() ?? {};
+  const start = async (more: Options = {}) => {
+    const leader = await trial.startManager({ writes: true, connect: { ...connect(), ...more } });
+    const { term = 0 } = await leader.writes("leader.elected");
+    const others = [
+      await trial.startManager({ writes: true, connect: connect() }),
+      await trial.startManager({ writes: true, connect: connect() }),
+    ];
+    await leader.writes("write.accepted");
+    return { leader, others, term };
+  };
+
+  test("fault 9: a killed leader is replaced within two TTLs", async () => {
+    const { leader, others, term } = await start();
+    const killedAt = await trial.now();
+    await leader.kill();
+    const next = await electedAfter(term);
+    expect(next.term).toBe(term + 1);
+    expect(next.electedAt.getTime() - killedAt).toBeLessThan(2 * leaderTtlMs + slackMs);
+    await until("it writes", () => others.some((one) => one.of("write.accepted").length > 0));
+    await expectOneWriterAtATime(others);
+  });
+
+  test("fault 10: a leader that was stopped wakes up superseded, and its writes are refused", async () => {
+    const { leader, others, term } = await start();
+    leader.signal("SIGSTOP");
+    await electedAfter(term);
+    await until("it writes", () => others.some((one) => one.of("write.accepted").length > 0));
+    leader.signal("SIGCONT");
+    expect(await leader.writes("leader.lost")).toMatchObject({ term });
+    await leader.writes("write.refused", (line) => line.term === term);
+    await expectOneWriterAtATime([leader, ...others]);
+  });
+
+  test("a leader cut off from PostgreSQL steps down by its own clock, and another one is elected", async () => {
+    const proxy = await TcpProxy.start(trial.url);
+    const { leader, others, term } = await start({ databaseUrl: proxy.url });
+    const cutAt = await trial.now();
+    proxy.silence();
+    const lost = await leader.writes("leader.lost");
+    expect(lost).toMatchObject({ term, reason: "not_renewed" });
+    const next = await electedAfter(term);
+    expect(next.electedAt.getTime() - cutAt).toBeLessThan(2 * leaderTtlMs + slackMs);
+    proxy.open();
+    await leader.writes("write.refused", (line) => line.term === term);
+    await expectOneWriterAtATime([leader, ...others]);
+    await leader.kill();
+    await proxy.close();
+  });
+
+  test("a leader that stops in good order resigns, and leaves the office to another one", async () => {
+    const { leader, others, term } = await start();
+    leader.askToStop();
+    await leader.ended();
+    expect(leader.exitCode).toBe(0);
+    expect(leader.of("leader.lost")).toMatchObject([{ term, reason: "resigned" }]);
+    await electedAfter(term);
+    await until("it writes", () => others.some((one) => one.of("write.accepted").length > 0));
+    await expectOneWriterAtATime([leader, ...others]);
+  });
+});
+
+test("a leader cut off from Redis stays in office, and so does its term", async () => {
+  const proxy = await TcpProxy.start(redis.url);
+  const options = elections.redis?.() ?? {};
+  const leader = await trial.startManager({ connect: { ...options, redisUrl: proxy.url } });
+  const { term = 0 } = await leader.writes("leader.elected");
+  const other = await trial.startManager({ connect: options });
+  proxy.refuse();
+  await until("it renewed twice since", async () => {
+    const { rows } = await trial.db.query<{ long: boolean }>(
+      "select expires_at > elected_at + $1::int * interval '1 ms' as long from millrace.leader",
+      [4 * leaderTtlMs],
+    );
+    return rows[0]?.long;
+  });
+  proxy.open();
+  expect(termsOf(other)).toEqual([]);
+  expect(termsOf(leader)).toEqual([term]);
+  await leader.kill();
+  await electedAfter(term);
+  await proxy.close();
+});

@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { CommandLine, runCommand } from "../support/command-line.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { until } from "../support/until.ts";
+
+interface Line {
+  readonly manager: string;
+  readonly state: "waiting" | "leader";
+  readonly term?: number;
+  readonly reason?: string;
+  readonly services?: readonly { name: string }[];
+}
+
+let database: Awaited<ReturnType<typeof createDatabase>>;
+let processes: CommandLine[];
+beforeEach(async () => {
+  database = await createDatabase();
+  processes = [];
+});
+afterEach(async () => {
+  for (const { child } of processes) if (child.exitCode === null) child.kill("SIGKILL");
+  await Promise.all(processes.map((one) => one.ended()));
+  await database.drop();
+});
+
+function start(...args: string[]): CommandLine {
+  const started = new CommandLine(["manager", ...args], { DATABASE_URL: database.url });
+  processes.push(started);
+  return started;
+}
+const linesOf = ({ out }: CommandLine): Line[] =>
+  out
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+const leads = (one: CommandLine) =>
+  until("it leads", () => linesOf(one).find(({ state }) => state === "leader"));
+
+test("runs until it is stopped, leads, and leaves the office to the next one", async () => {
+  const first = start("--json");
+  const { term = 0, manager } = await leads(first);
+  const second = start("--json");
+  await second.said("waiting");
+  const ended = await first.stop("SIGTERM");
+  expect(ended.code).toBe(0);
+  expect(linesOf(first).at(-1)).toMatchObject({ manager, term, reason: "resigned" });
+  expect(
+    linesOf(first)
+      .at(-1)
+      ?.services?.map(({ name }) => name),
+  ).toContain("scheduler");
+  expect((await leads(second)).term).toBeGreaterThan(term);
+  expect((await second.stop()).code).toBe(0);
+});
+
+test("says in words what it does, and stops by itself after a while", async () => {
+  const { code, out, err } = await start("--for", "5").ended();
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toMatch(/^Manager of postgres/);
+  expect(out).toContain("Leader for term 1.");
+  expect(out).toContain("No longer leader: term 1 is over (resigned).");
+});
+
+test("refuses an election it does not know", async () => {
+  const env = { DATABASE_URL: database.url };
+  const { code, err } = await runCommand(["manager", "--election", "dice"], env);
+  expect(code).toBe(1);
+  expect(err).toContain("election must be one of postgres, redis");
+});
