@@ -47,8 +47,10 @@ export const flushFence: Topic = (stage) => {
     await registerProducer(connection, producer);
     return producer;
   };
-  const flush = (producer: string, flushNo: number, jobs: NewJob[], by = connection) =>
-    flushJobs(by, { producer, flushNo, channel: "c", notice: null, jobs });
+  const flush = async (producer: string, flushNo: number, jobs: NewJob[], by = connection) => {
+    const flush = { producer, flushNo, channel: "c", notice: null, jobs };
+    return (await flushJobs(by, flush)).flushed;
+  };
   const stored = async (jobs: NewJob[]) => (await stage().store.find(ids(jobs))).length;
 
   it("lets each number in once, and in order", async () => {
