@@ -39,7 +39,7 @@ export interface LocalWorker {
 }
 
 export interface HintTaker {
-  readonly isActive: boolean;
+  readonly canPut: boolean;
   /** Answers those it could not take. */
   put(places: readonly ReadyPlace[]): Promise<readonly ReadyPlace[]>;
 }
@@ -70,6 +70,7 @@ export class Enqueuer {
   #flushing: Promise<void> | null = null;
   #noticeAt = 0;
   #owedNotices = new Set<number>();
+  readonly #hinting = new Set<Promise<void>>();
   #noticeTimer: NodeJS.Timeout | null = null;
   #closed = false;
 
@@ -89,6 +90,7 @@ export class Enqueuer {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#flushing;
+    await Promise.all(this.#hinting);
     if (this.#noticeTimer !== null) {
       clearTimeout(this.#noticeTimer);
       await this.#sendOwed();
@@ -157,7 +159,7 @@ export class Enqueuer {
     const jobs = calls.length === 1 ? (calls[0]?.jobs ?? []) : calls.flatMap((call) => call.jobs);
     const offer = this.#offer(jobs);
     const started = clock.monotonic();
-    const places = offer === null && broker?.isActive === true;
+    const places = offer === null && broker?.canPut === true;
     let flushed: Flushed | null = null;
     try {
       flushed = await session.flush(jobs, {
@@ -175,7 +177,7 @@ export class Enqueuer {
         );
     }
     answer(calls, flushed.answers);
-    if (flushed.places !== null) return void this.#hint(flushed.places);
+    if (flushed.places !== null) return this.#hint(flushed.places);
     if (places) await this.#notify(readyQueues(jobs));
     this.#tell(
       jobs,
@@ -184,8 +186,14 @@ export class Enqueuer {
     );
   }
 
-  /** Nobody waits for this. Whoever the broker cannot tell is told as without it. */
-  async #hint(places: readonly ReadyPlace[]): Promise<void> {
+  /** Nobody waits for this but close(). */
+  #hint(places: readonly ReadyPlace[]): void {
+    const hinting = this.#putHints(places).finally(() => this.#hinting.delete(hinting));
+    this.#hinting.add(hinting);
+  }
+
+  /** Whoever the broker cannot tell is told as without it. */
+  async #putHints(places: readonly ReadyPlace[]): Promise<void> {
     const { broker, hear } = this.#options;
     const left = (await broker?.put(places)) ?? places;
     if (left.length === 0) return;

@@ -24,7 +24,7 @@ export function createRepublisher(options: RepublisherOptions): Loop {
     name: "republisher",
     intervalMs: 1_000,
     run: async () => {
-      if (broker === null || !broker.isActive) return { processed: 0 };
+      if (broker === null || !broker.canPut) return { processed: 0 };
       const queues = await store.queues();
       const counts = await store.counts(queues.map(({ id }) => id));
       const busy = queues.filter(({ id, paused }) => !paused && (counts.get(id)?.depth ?? 0) > 0);

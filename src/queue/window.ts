@@ -10,10 +10,14 @@ export interface Hint {
   readonly tid: string;
 }
 
-export type Taken =
-  | { readonly kind: "hints"; readonly hints: readonly Hint[] }
-  /** The window was filled for another PostgreSQL, or lost: refill it. */
-  | { readonly kind: "foreign"; readonly queueIds: readonly number[] };
+export interface Taken {
+  readonly hints: readonly Hint[];
+  /**
+   * Queues whose window is empty, runs low, or was filled for another epoch, and that the caller is to
+   * refill. Said to one caller at a time, and not too often.
+   */
+  readonly refill: readonly number[];
+}
 
 export interface Window {
   /**
@@ -25,10 +29,11 @@ export interface Window {
   take(queueIds: readonly number[], most: number): Promise<Taken>;
   /** How many hints a queue's window holds; none if it was filled for another epoch. */
   count(queueId: number): Promise<number>;
-  /** True for one process at a time, and not too often. */
-  mayRefill(queueId: number): Promise<boolean>;
-  /** Replaces what is there. */
-  refill(queueId: number, hints: readonly Hint[]): Promise<void>;
+  /**
+   * Adds what is ready, in claim order; a window of another epoch is emptied first. `more`: there is more
+   * behind the last of these, and until the next refill it stays out.
+   */
+  refill(queueId: number, hints: readonly Hint[], more: boolean): Promise<void>;
   /** Somebody has put hints into the window of this queue. */
   onPut(listener: (queueId: number) => void): void;
   /** PostgreSQL may have become another one. */

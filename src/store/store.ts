@@ -225,7 +225,12 @@ export interface Store {
     notice: string,
   ): Promise<(Enqueued | Error)[]>;
   /** What is ready in a queue, in claim order; behind these hints, if there are any for it. */
-  readyPlaces(queueId: number, limit: number, hints: readonly ClaimHint[]): Promise<ReadyPlace[]>;
+  readyPlaces(
+    queueId: number,
+    limit: number,
+    hints: readonly ClaimHint[],
+    weights: { readonly from: number; readonly to: number },
+  ): Promise<ReadyPlace[]>;
   /** Which of these jobs are ready, but not for a worker of these types: others may take them. */
   foreignPlaces(places: readonly Place[], types: readonly string[] | null): Promise<ReadyPlace[]>;
   /** What tells this database from others that share a Redis, and its present from its past. */

@@ -1,14 +1,13 @@
-// The hints a worker has taken and not yet claimed. While there are plenty, the next ones are taken while
-// the last turn is under way.
+// The hints a worker has taken and not yet claimed. While there are plenty, and handlers are quick, the
+// next ones are taken while the last turn is under way.
 
 import type { Place } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { ClaimHint, ReadyPlace, Store } from "../store/store.ts";
-import type { HeldJob } from "./held-jobs.ts";
 
 export interface HintSource {
-  readonly isActive: boolean;
+  readonly canTake: boolean;
   /** `from`: up to where this worker has claimed. */
   take(
     queueIds: readonly number[],
@@ -21,68 +20,102 @@ export interface HintSource {
 
 export interface HintBufferOptions {
   readonly source: HintSource;
+  readonly store: Store;
+  /** What this worker can run; null: everything. */
+  readonly types: readonly string[] | null;
   readonly queueIds: () => readonly number[];
   readonly from: () => readonly ClaimHint[];
-  readonly store: Pick<Store, "foreignPlaces">;
+  /** What is taken ahead of its time is kept from others: only where it is soon used. */
+  readonly takesAhead: () => boolean;
   readonly clock: Clock;
   readonly events: Events;
 }
 
 const avoidMs = 5_000;
+const lookEveryMs = 1_000;
 
 export class HintBuffer {
   readonly #options: HintBufferOptions;
   readonly #avoidedUntil = new Map<number, number>();
+  readonly #returning = new Set<Promise<void>>();
   #hints: ReadyPlace[] = [];
   #taking: Promise<void> | null = null;
   /** There was something at the last look, or somebody has said that there is. */
   #mayHold = true;
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #rotation = 0;
+  #closed = false;
 
   constructor(options: HintBufferOptions) {
     this.#options = options;
   }
 
-  /** Nothing at hand, and nobody says that there is anything. */
+  /** Nothing at hand or on its way, and nobody says that there is anything. */
   get idle(): boolean {
-    return this.#hints.length === 0 && !this.#mayHold;
+    return this.#hints.length === 0 && this.#taking === null && !this.#mayHold;
   }
 
   wake(): void {
     this.#mayHold = true;
   }
 
+  /** Nobody tells of a window that waits for its refill, or of a Redis that is back. */
+  wakeIfDue(): void {
+    if (this.#options.clock.monotonic() - this.#lookedAt >= lookEveryMs) this.wake();
+  }
+
   async take(most: number): Promise<ReadyPlace[]> {
-    if (this.#hints.length === 0 && this.#mayHold) await this.#fetch(most);
+    if (this.#hints.length === 0 && !this.idle) await this.#fetch(most);
     const taken = this.#hints.splice(0, most);
-    if (taken.length === most && this.#hints.length === 0 && this.#mayHold) void this.#fetch(most);
+    const isMore = taken.length === most && this.#hints.length === 0 && this.#mayHold;
+    if (isMore && this.#options.takesAhead()) void this.#fetch(most);
     return taken;
   }
 
   putBack(hints: readonly ReadyPlace[]): void {
-    this.#hints.unshift(...hints);
+    if (this.#closed) this.#return(async () => hints);
+    else this.#hints.unshift(...hints);
   }
 
   /**
-   * Most hints that come to nothing are old, or others were sooner. Some name what only others may take:
-   * a type this worker does not know, or a paused queue. From such queues it claims directly for a while.
+   * A claim did not bring these. Most such hints are old, or somebody else was faster. Those of a type
+   * that this worker does not know, or in a paused queue, are for others or for later; this worker
+   * claims directly from such queues for a while.
    */
-  async returnForeign(
-    places: readonly Place[],
-    types: readonly string[] | null,
-    jobs: readonly HeldJob[],
-  ): Promise<void> {
-    const { store, source, clock, events } = this.#options;
-    const claimed = new Set(jobs.map(({ job }) => job.place?.seq));
-    const left = places.filter(({ seq }) => !claimed.has(seq));
-    try {
-      const foreign = await store.foreignPlaces(left, types);
+  missed(places: readonly Place[]): void {
+    const { store, types, clock } = this.#options;
+    this.#return(async () => {
+      const hints = await store.foreignPlaces(places, types);
       const until = clock.monotonic() + avoidMs;
-      for (const { queueId } of foreign) this.#avoidedUntil.set(queueId, until);
-      if (foreign.length > 0) await source.put(foreign);
-    } catch (error) {
-      events.emit("service.failed", { service: "worker", error });
-    }
+      for (const { queueId } of hints) this.#avoidedUntil.set(queueId, until);
+      return hints;
+    });
+  }
+
+  /** Others may have what was not claimed. Nothing is taken any more. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#taking;
+    this.putBack(this.#hints.splice(0));
+    await Promise.all(this.#returning);
+  }
+
+  /** Of some queues hints are not taken: what is in them is looked for. */
+  get avoids(): boolean {
+    const now = this.#options.clock.monotonic();
+    for (const until of this.#avoidedUntil.values()) if (until > now) return true;
+    return false;
+  }
+
+  #return(find: () => Promise<readonly ReadyPlace[]>): void {
+    const { source, events } = this.#options;
+    const returning = find()
+      .then(async (hints) => {
+        if (hints.length > 0) await source.put(hints);
+      })
+      .catch((error) => events.emit("service.failed", { service: "worker", error }))
+      .finally(() => this.#returning.delete(returning));
+    this.#returning.add(returning);
   }
 
   async #fetch(most: number): Promise<void> {
@@ -96,8 +129,9 @@ export class HintBuffer {
     const { source, from } = this.#options;
     // Before the question: what is put meanwhile says so again.
     this.#mayHold = false;
+    this.#lookedAt = this.#options.clock.monotonic();
     const queueIds = this.#queuesInTurn();
-    if (!source.isActive || queueIds.length === 0) return;
+    if (this.#closed || !source.canTake || queueIds.length === 0) return;
     const hints = await source.take(queueIds, most, from());
     if (hints.length >= most) this.#mayHold = true;
     this.#hints.push(...hints);
@@ -110,12 +144,5 @@ export class HintBuffer {
       .filter((id) => (this.#avoidedUntil.get(id) ?? Number.NEGATIVE_INFINITY) <= now);
     const start = this.#rotation++ % Math.max(1, ids.length);
     return [...ids.slice(start), ...ids.slice(0, start)];
-  }
-
-  /** Of these queues hints are not taken: what is in them is looked for. */
-  get avoids(): boolean {
-    const now = this.#options.clock.monotonic();
-    for (const until of this.#avoidedUntil.values()) if (until > now) return true;
-    return false;
   }
 }

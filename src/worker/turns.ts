@@ -102,7 +102,7 @@ export class Turns {
 
   /** False when there was nothing to do. */
   async #turn(): Promise<boolean> {
-    const { settler } = this.#options;
+    const { settler, hints } = this.#options;
     if (this.#lostClaims.length > 0) await this.#replayLost();
     const others = settler.takeOthers(this.#batch);
     if (others.length > 0) await this.#settleOthers(others);
@@ -111,8 +111,10 @@ export class Turns {
     const ended = settler.takeCompletions(this.#batch);
     if (claim === null && ended.length === 0) return others.length > 0;
     const jobs = await this.#exchange(ended, claim);
-    if (claim?.places !== undefined && jobs.length < claim.places.length)
-      void this.#options.hints?.returnForeign(claim.places, claim.types, jobs);
+    if (claim?.places !== undefined && jobs.length < claim.places.length) {
+      const claimed = new Set(jobs.map(({ job }) => job.place?.seq));
+      hints?.missed(claim.places.filter(({ seq }) => !claimed.has(seq)));
+    }
     await this.#start(jobs, claim);
     return true;
   }
@@ -120,11 +122,9 @@ export class Turns {
   /** What a broker names comes first; what it does not name is looked for now and then. */
   #nextClaim(): ClaimRequest | null | Promise<ClaimRequest | null> {
     const { fetcher, hints, room } = this.#options;
+    hints?.wakeIfDue();
     const direct = fetcher.directInMs === 0 ? this.#directClaim() : null;
-    if (direct !== null) {
-      hints?.wake();
-      return direct;
-    }
+    if (direct !== null) return direct;
     if (hints !== null && !hints.idle && room() > 0) return this.#claimOfHints(hints);
     return this.#directClaim();
   }

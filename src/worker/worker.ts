@@ -72,9 +72,11 @@ export class Worker implements Service {
         ? null
         : new HintBuffer({
             source: options.hints,
+            store,
+            types: registry.types,
             queueIds: () => this.#fetcher.queueIds,
             from: () => this.#fetcher.hints(),
-            store,
+            takesAhead: () => this.#ahead() > 0,
             clock,
             events,
           });
@@ -227,12 +229,14 @@ export class Worker implements Service {
     this.#state = "draining";
     const { drainMs, leaseMs, events, name } = this.#options;
     await this.#turns.stopClaiming();
+    await this.#hints?.close();
     this.#runner.release();
     await this.#idleWithin(drainMs);
     const released = this.#runner.releaseRunning();
     // Without an answer for a whole lease: the jobs are others' to take anyway.
     await this.#idleWithin(leaseMs);
     await this.#turns.stop();
+    await this.#hints?.close();
     await this.#lease.stop();
     await this.#lease
       .end()

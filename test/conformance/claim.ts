@@ -96,12 +96,17 @@ export const claim: Topic = (stage) => {
     );
     await other.query("rollback");
     await other.close();
-    expect(await stage().store.foreignPlaces(places, ["work"])).toEqual([]);
-    expect(await stage().store.foreignPlaces(places, null)).toEqual([]);
-    expect(await stage().store.foreignPlaces(places, ["other"])).toEqual([third]);
-    expect(await stage().store.readyPlaces(queueId, 10, [])).toEqual([third]);
-    const behind = [{ queueId, weight: 5, afterSeq: third.seq }];
-    expect(await stage().store.readyPlaces(queueId, 10, behind)).toEqual([]);
+    const { store } = stage();
+    expect(await store.foreignPlaces(places, ["work"])).toEqual([]);
+    expect(await store.foreignPlaces(places, null)).toEqual([]);
+    expect(await store.foreignPlaces(places, ["other"])).toEqual([third]);
+    const every = { from: -32_768, to: 32_767 };
+    expect(await store.readyPlaces(queueId, 10, [], every)).toEqual([third]);
+    expect(await store.readyPlaces(queueId, 10, [], { ...every, to: third.weight - 1 })).toEqual(
+      [],
+    );
+    const behind = [{ queueId, weight: third.weight, afterSeq: third.seq }];
+    expect(await store.readyPlaces(queueId, 10, behind, every)).toEqual([]);
   });
 
   it("finds the same jobs by hint as by scan", async () => {

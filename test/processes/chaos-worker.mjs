@@ -68,6 +68,8 @@ const watched = [
   "claim.released",
   "flush.resolved",
   "reclaim.waited",
+  "dispatch.brokered",
+  "dispatch.direct",
   "connection.lost",
   "connection.restored",
   "service.failed",

@@ -4,6 +4,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { MillraceError } from "../../domain/errors.ts";
 import type { Events } from "../../runtime/events.ts";
+import { Silence, withDeadline } from "./deadline.ts";
 import { createDriver, type Driver } from "./driver.ts";
 import type { RedisTarget } from "./target.ts";
 
@@ -126,10 +127,12 @@ export class RedisConnection {
       const pauseMs = this.pauseBefore(attempts);
       if (pauseMs === false) break;
       try {
-        await this.#driver.connect();
+        // A stopped server accepts connections, and never says hello.
+        await withDeadline(this.#driver.connect(), this.#options.connectTimeoutMs);
         this.#onReady();
         break;
       } catch {
+        this.#destroy();
         await delay(pauseMs);
       }
     }
@@ -159,20 +162,4 @@ function unavailable(cause: unknown): MillraceError {
 function isOutage(error: unknown): boolean {
   const isReply = error instanceof Error && /^[A-Z]+ /.test(error.message);
   return !isReply || cannotServe.test(error.message);
-}
-
-class Silence extends Error {}
-
-async function withDeadline<R>(answer: Promise<R>, limitMs: number): Promise<R> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    // An answer may have come while this process was busy: it is read before the immediate.
-    const giveUp = () => reject(new Silence(`no answer in ${limitMs} ms`));
-    timer = setTimeout(() => setImmediate(giveUp), limitMs);
-  });
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

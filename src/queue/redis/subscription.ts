@@ -1,6 +1,7 @@
 // Hears what is published on a channel, on a connection of its own. What is published while it is lost
 // is missed: whoever listens looks by themselves now and then.
 
+import { withDeadline } from "./deadline.ts";
 import { createDriver, type Driver } from "./driver.ts";
 import type { RedisTarget } from "./target.ts";
 
@@ -12,7 +13,6 @@ const longestPauseMs = 1_000;
 
 export class Subscription {
   readonly #driver: Driver;
-  readonly #listeners = new Set<(message: string) => void>();
   #closed = false;
 
   private constructor(driver: Driver) {
@@ -20,7 +20,11 @@ export class Subscription {
     driver.onError(() => {}); // the client comes back by itself
   }
 
-  static async open(options: SubscriptionOptions, channel: string): Promise<Subscription> {
+  static async open(
+    options: SubscriptionOptions,
+    channel: string,
+    hear: (message: string) => void,
+  ): Promise<Subscription> {
     let opened: Subscription | undefined;
     const driver = await createDriver({
       ...options,
@@ -30,14 +34,15 @@ export class Subscription {
           : Math.min(50 * 2 ** attempts, longestPauseMs),
     });
     const subscription = new Subscription(driver);
-    await driver.connect();
+    try {
+      await withDeadline(driver.connect(), options.connectTimeoutMs);
+      await withDeadline(driver.subscribe(channel, hear), options.connectTimeoutMs);
+    } catch (error) {
+      subscription.close();
+      throw error;
+    }
     opened = subscription;
-    await driver.subscribe(channel, (message) => subscription.#hear(message));
     return subscription;
-  }
-
-  onMessage(listener: (message: string) => void): void {
-    this.#listeners.add(listener);
   }
 
   close(): void {
@@ -48,9 +53,5 @@ export class Subscription {
     } catch {
       // It was not open.
     }
-  }
-
-  #hear(message: string): void {
-    for (const listener of this.#listeners) listener(message);
   }
 }

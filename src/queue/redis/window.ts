@@ -1,6 +1,5 @@
 // The window of hints in Redis: per queue a sorted set by weight, then by seq.
 
-import { randomUUID } from "node:crypto";
 import type { Events } from "../../runtime/events.ts";
 import type { Hint, Taken, Window } from "../window.ts";
 import { RedisConnection } from "./connection.ts";
@@ -20,49 +19,44 @@ export interface RedisWindowOptions extends RedisTarget {
 }
 
 const mostHints = 10_000;
+const lowHints = 2_000;
 const refillEveryMs = 100;
 const announceEveryMs = 5;
 const seqDigits = 16;
 
 const scripts = new URL("./scripts/", import.meta.url);
-const putHints = loadScript(scripts, "put-hints");
+const putHints = loadScript(scripts, "put-hints", ["cut"]);
 const takeHints = loadScript(scripts, "take-hints");
 const countHints = loadScript(scripts, "count-hints");
-const refillHints = loadScript(scripts, "refill-hints");
+const serverId = loadScript(scripts, "server-id");
+const refillHints = loadScript(scripts, "refill-hints", ["cut"]);
 
 export class RedisWindow implements Window {
   readonly #options: RedisWindowOptions;
   readonly #connection: RedisConnection;
-  readonly #subscription: Subscription;
+  #subscription: Subscription | null = null;
   readonly #listeners = new Set<(queueId: number) => void>();
   readonly #announcedAt = new Map<number, number>();
-  readonly #me = randomUUID();
   /** By queue, since the queues of a cluster live on several servers. */
   readonly #epochs = new Map<number, Promise<string>>();
   #database: string;
+  #closed = false;
 
-  private constructor(
-    options: RedisWindowOptions,
-    connection: RedisConnection,
-    subscription: Subscription,
-  ) {
+  private constructor(options: RedisWindowOptions, connection: RedisConnection) {
     this.#options = options;
     this.#database = options.epoch;
     this.#connection = connection;
-    this.#subscription = subscription;
-    // Another server, or the same one with an old file: its windows are not to be trusted.
-    connection.onRestored(() => this.#epochs.clear());
+    connection.onRestored(() => this.#startAnew());
   }
 
   static async open(options: RedisWindowOptions): Promise<RedisWindow> {
     const connection = await RedisConnection.open({ ...options, name: "redis" });
+    const window = new RedisWindow(options, connection);
     try {
-      const subscription = await Subscription.open(options, channelOf(options));
-      const window = new RedisWindow(options, connection, subscription);
-      subscription.onMessage((text) => window.#hear(text));
+      await window.#subscribe();
       return window;
     } catch (error) {
-      connection.close();
+      await window.close();
       throw error;
     }
   }
@@ -84,13 +78,8 @@ export class RedisWindow implements Window {
   async put(hints: readonly Hint[]): Promise<readonly Hint[]> {
     const left: Hint[] = [];
     for (const [queueId, own] of byQueue(hints)) {
-      const word = await this.#run(putHints, queueId, [
-        String(mostHints),
-        channelOf(this.#options),
-        String(queueId),
-        this.#mayAnnounce(queueId) ? "aloud" : "if empty",
-        ...own.flatMap(toScored),
-      ]);
+      const how = this.#mayAnnounce(queueId) ? "aloud" : "if empty";
+      const word = await this.#run(putHints, queueId, this.#adding(queueId, how, own));
       if (word === "foreign") left.push(...own);
     }
     return left;
@@ -98,40 +87,55 @@ export class RedisWindow implements Window {
 
   async take(queueIds: readonly number[], most: number): Promise<Taken> {
     const hints: Hint[] = [];
-    const foreign: number[] = [];
+    const refill: number[] = [];
     for (const queueId of queueIds) {
       if (hints.length >= most) break;
-      const limit = String(most - hints.length);
-      const [word, ...rest] = (await this.#run(takeHints, queueId, [limit])) as string[];
-      if (word === "foreign") foreign.push(queueId);
-      else hints.push(...toHints(queueId, rest));
+      const limits = [most - hints.length, lowHints, refillEveryMs].map(String);
+      const [word, ...rest] = (await this.#run(takeHints, queueId, limits)) as string[];
+      if (word === "refill") refill.push(queueId);
+      hints.push(...toHints(queueId, rest));
     }
-    if (hints.length === 0 && foreign.length > 0) return { kind: "foreign", queueIds: foreign };
-    return { kind: "hints", hints };
+    return { hints, refill };
   }
 
   async count(queueId: number): Promise<number> {
     return Number(await this.#run(countHints, queueId, []));
   }
 
-  async mayRefill(queueId: number): Promise<boolean> {
-    const key = this.#key(queueId, "refill");
-    const args = ["SET", key, this.#me, "NX", "PX", String(refillEveryMs)];
-    return (await this.#connection.send(key, args)) === "OK";
-  }
-
-  async refill(queueId: number, hints: readonly Hint[]): Promise<void> {
-    const announcement = [channelOf(this.#options), String(queueId)];
-    await this.#run(refillHints, queueId, [...announcement, ...hints.flatMap(toScored)]);
+  async refill(queueId: number, hints: readonly Hint[], more: boolean): Promise<void> {
+    const how = more && hints.length > 0 ? "more" : "all";
+    await this.#run(refillHints, queueId, this.#adding(queueId, how, hints));
   }
 
   async close(): Promise<void> {
-    this.#subscription.close();
+    this.#closed = true;
+    this.#subscription?.close();
     this.#connection.close();
   }
 
+  #adding(queueId: number, how: string, hints: readonly Hint[]): string[] {
+    const announcement = [channelOf(this.#options), String(queueId)];
+    return [String(mostHints), ...announcement, how, ...hints.flatMap(toScored)];
+  }
+
+  /** Another server, or the same one with an old file: its windows are not to be trusted. */
+  #startAnew(): void {
+    this.#epochs.clear();
+    // A server that was silent may have forgotten who listens; without a new one the old one stays.
+    this.#subscribe().catch(() => {});
+  }
+
+  async #subscribe(): Promise<void> {
+    const hear = (text: string) => this.#hear(text);
+    const fresh = await Subscription.open(this.#options, channelOf(this.#options), hear);
+    const old = this.#closed ? fresh : this.#subscription;
+    if (!this.#closed) this.#subscription = fresh;
+    old?.close();
+  }
+
   async #run(script: Script, queueId: number, args: readonly string[]): Promise<unknown> {
-    const keys = [this.#key(queueId, "window"), this.#key(queueId, "epoch")];
+    const parts = ["window", "epoch", "cut", "refill"];
+    const keys = parts.map((part) => this.#key(queueId, part));
     return runScript(this.#connection, script, keys, [await this.#epochOf(queueId), ...args]);
   }
 
@@ -147,9 +151,7 @@ export class RedisWindow implements Window {
   }
 
   async #askForEpoch(key: string): Promise<string> {
-    const info = String(await this.#connection.send(key, ["INFO", "server"]));
-    const runId = /^run_id:(\w+)/m.exec(info)?.[1] ?? "unknown";
-    return `${this.#database}/${runId}`;
+    return `${this.#database}/${await runScript(this.#connection, serverId, [key], [])}`;
   }
 
   #key(queueId: number, part: string): string {

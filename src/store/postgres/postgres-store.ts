@@ -198,8 +198,13 @@ export class PostgresStore implements Store {
     return (await enqueueJobs(run, request)) ?? [];
   }
 
-  readyPlaces(queueId: number, limit: number, hints: readonly ClaimHint[]): Promise<ReadyPlace[]> {
-    return listReadyPlaces(this.#database, queueId, limit, hints);
+  readyPlaces(
+    queueId: number,
+    limit: number,
+    hints: readonly ClaimHint[],
+    weights: { readonly from: number; readonly to: number },
+  ): Promise<ReadyPlace[]> {
+    return listReadyPlaces(this.#database, queueId, limit, hints, weights);
   }
 
   repeats(jobs: readonly NewJob[]): Promise<(Enqueued | Error)[] | null> {

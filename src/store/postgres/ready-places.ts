@@ -8,7 +8,8 @@ import { arrayText, statement } from "./statement.ts";
 const listReady = statement(
   "list_ready",
   `select weight, seq::float8 as seq, ctid::text as tid from millrace.job
-  where queue_id = $1::int and tenant_slot = 0 and lane = 0 and claim_id is null
+  where queue_id = $1::int and weight between $3::smallint and $4::smallint
+    and tenant_slot = 0 and lane = 0 and claim_id is null
   order by weight, tenant_slot, lane, seq limit $2::int`,
 );
 
@@ -51,13 +52,16 @@ export async function listReadyPlaces(
   queueId: number,
   limit: number,
   hints: readonly ClaimHint[],
+  { from, to }: { readonly from: number; readonly to: number },
 ): Promise<ReadyPlace[]> {
-  const own = hints.filter((hint) => hint.queueId === queueId);
+  const own = hints.filter(
+    ({ queueId: of, weight }) => of === queueId && weight >= from && weight <= to,
+  );
   own.sort((a, b) => a.weight - b.weight);
   type Row = { weight: number; seq: number; tid: string };
   const rows =
     own.length === 0
-      ? await database.query<Row>(listReady, [queueId, limit])
+      ? await database.query<Row>(listReady, [queueId, limit, from, to])
       : await database.query<Row>(listReadyAfter, [
           queueId,
           limit,
