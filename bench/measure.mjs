@@ -2,7 +2,8 @@
 import { nowMs, sleep } from "./clock.mjs";
 import { Stand } from "./stand.mjs";
 
-const warmUpJobs = (count) => Math.min(5000, Math.ceil(count / 4));
+// As processes that have run for a while: a compiler at work would be a good part of what is measured.
+const warmUpJobs = (count) => Math.min(30_000, Math.ceil(count / 2));
 
 export function sampleOf(jobs, startedAt, endedAt, before, after) {
   const per100k = (seconds) => (seconds / jobs) * 100_000;
@@ -95,14 +96,16 @@ export async function steady(stand, count, { depth, warmUp, bytes, during = asyn
   return { ...sample, waiting_after: stand.next - stand.handled };
 }
 
+const warmUpPickups = (samples) => Math.min(150, samples * 2);
+
 // One job at a time on an idle queue, from the call of enqueue to the start of the handler.
 export const pickup = (lab, system, config, samples, { local }) =>
   withStand(lab, system, config, { local }, async (stand) => {
     if (local) {
-      await stand.producer.call("pickupHere", { samples: 20 });
+      await stand.producer.call("pickupHere", { samples: warmUpPickups(samples) });
       return { jobs: samples, pickups: await stand.producer.call("pickupHere", { samples }) };
     }
-    await pickups(stand, 20);
+    await pickups(stand, warmUpPickups(samples));
     return { jobs: samples, pickups: await pickups(stand, samples) };
   });
 
