@@ -24,14 +24,7 @@ import { Database } from "./database.ts";
 import { discardJob, listDeadLetters, reprocessJob } from "./dead-letters.ts";
 import { answersOfRepeats, enqueueJobs } from "./enqueue.ts";
 import { isMissingPartition } from "./failures.ts";
-import {
-  asLeader,
-  electLeader,
-  fencePatienceMs,
-  readLeadership,
-  renewLeader,
-  resignLeader,
-} from "./leader.ts";
+import { asLeader, fencePatienceMs, inTerm, leaderSession, readLeadership } from "./leader.ts";
 import { closeLease, openLease, renewLease } from "./lease.ts";
 import { listen } from "./listen.ts";
 import { noticeTexts } from "./notices.ts";
@@ -136,22 +129,23 @@ export class PostgresStore implements Store {
   }
 
   leader(): LeaderSession {
-    const connection = this.#database.reserve("leader", { settings: { lock_timeout: "1s" } });
-    return {
-      elect: (holder, ttlMs) => electLeader(connection, holder, ttlMs),
-      renew: (term, ttlMs) => renewLeader(connection, term, ttlMs),
-      resign: (term) => resignLeader(connection, term),
-      close: () => connection.close(),
-    };
+    const settings = { lock_timeout: "1s" };
+    return leaderSession(this.#database.reserve("leader", { settings }));
   }
 
   triggerSession(options: {
     readonly maxAttempts: number;
+    readonly term?: number;
     readonly transaction?: InTransaction;
   }): TriggerSession {
+    const { maxAttempts, term } = options;
+    const connection = this.#database.reserve("triggers", { settings: { lock_timeout: "2s" } });
+    const fenced = term === undefined ? undefined : inTerm(connection, term, this.#patienceMs);
+    const transaction = options.transaction ?? fenced;
     return triggerSession({
-      ...options,
-      connection: this.#database.reserve("triggers", { settings: { lock_timeout: "2s" } }),
+      maxAttempts,
+      connection,
+      ...(transaction === undefined ? {} : { transaction }),
       channel: this.#database.channel,
       withPartitions: (body) => this.#withPartitions(body),
     });
