@@ -1,5 +1,5 @@
-// Fires triggers that are due and ends what their jobs hold. The leader does so, and workers while there is
-// none; any number may run: what each does is one transaction that only one of them gets. docs/design/triggers.md
+// Fires triggers that are due and ends what their jobs hold. Any number may run: what each does is one
+// transaction that only one of them gets. docs/design/triggers.md
 
 import { MillraceError } from "../domain/errors.ts";
 import { failureDelayMs, type TriggerError } from "../domain/trigger.ts";
@@ -12,8 +12,6 @@ import type { DueTrigger, TriggerSession } from "../store/triggers.ts";
 
 export interface TriggerRunnerOptions {
   readonly session: TriggerSession;
-  /** False while somebody else does it. */
-  readonly isWanted: () => Promise<boolean>;
   /** It sleeps until the next trigger is due, and this long at most. */
   readonly intervalMs: number;
   readonly clock: Clock;
@@ -70,8 +68,7 @@ export class TriggerRunner implements Service {
   }
 
   async #round(): Promise<{ processed: number; nextMs?: number }> {
-    const { session, isWanted } = this.#options;
-    if (!(await isWanted())) return { processed: 0, nextMs: watchfulMs };
+    const { session } = this.#options;
     let processed = 0;
     for (;;) {
       const due = await session.due(batch);

@@ -5,11 +5,9 @@ import type { Loop } from "../runtime/loop.ts";
 import type { Notice, UpkeepSession } from "../store/store.ts";
 import { createJanitor } from "./janitor.ts";
 import type { LeaderContext, LeaderService, ServiceFactory } from "./leader-service.ts";
-import { createNotifier } from "./notifier.ts";
 import { createReclaimer } from "./reclaimer.ts";
 import { createRepublisher } from "./republisher.ts";
 import { createScheduler } from "./scheduler.ts";
-import { TriggerRunner } from "./trigger-runner.ts";
 
 const always = async () => true;
 
@@ -77,46 +75,9 @@ const janitor: ServiceFactory = (context) =>
     }),
   );
 
-const triggerRunner: ServiceFactory = (context) => {
-  const { store, term, config } = context;
-  const session = store.triggerSession({ maxAttempts: config.maxAttempts, term });
-  const intervalMs = config.triggerMs;
-  const runner = new TriggerRunner({ ...context, session, intervalMs, isWanted: always });
-  return {
-    name: runner.name,
-    get report() {
-      return runner.report;
-    },
-    hear: (notice) => runner.hear(notice),
-    start: () => runner.start(),
-    async stop() {
-      await runner.stop();
-      await session.close();
-    },
-  };
-};
-
-/** Deliveries are jobs of their own, for whoever starts `notifications`. */
-const notifier: ServiceFactory = (context) => {
-  const loop = createNotifier({ ...context, intervalMs: context.config.pollMs });
-  return {
-    name: loop.name,
-    get report() {
-      return loop.report;
-    },
-    hear: (notice) => {
-      if (notice.kind === "notifications") loop.wake();
-    },
-    start: () => loop.start(),
-    stop: () => loop.stop(),
-  };
-};
-
 export const upkeepServices: readonly ServiceFactory[] = [
   scheduler,
   reclaimer,
   createRepublisher,
   janitor,
-  triggerRunner,
-  notifier,
 ];

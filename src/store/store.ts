@@ -207,8 +207,7 @@ export interface Store {
   worker(name: string): WorkerSession;
   lease(name: string): LeaseSession;
   readonly triggers: TriggerStore;
-  /** With a term, each of its writes is a leader's. */
-  triggerSession(options: { readonly maxAttempts: number; readonly term?: number }): TriggerSession;
+  triggerSession(options: { readonly maxAttempts: number }): TriggerSession;
   /** With a term, each of its writes is a leader's: NOT_LEADER once that term is superseded. */
   upkeep(term?: number): UpkeepSession;
   leader(): LeaderSession;

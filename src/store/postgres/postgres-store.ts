@@ -24,7 +24,14 @@ import { Database } from "./database.ts";
 import { discardJob, listDeadLetters, reprocessJob } from "./dead-letters.ts";
 import { answersOfRepeats, enqueueJobs } from "./enqueue.ts";
 import { isMissingPartition } from "./failures.ts";
-import { asLeader, fencePatienceMs, inTerm, leaderSession, readLeadership } from "./leader.ts";
+import {
+  asLeader,
+  electLeader,
+  fencePatienceMs,
+  readLeadership,
+  renewLeader,
+  resignLeader,
+} from "./leader.ts";
 import { closeLease, openLease, renewLease } from "./lease.ts";
 import { listen } from "./listen.ts";
 import { noticeTexts } from "./notices.ts";
@@ -129,23 +136,22 @@ export class PostgresStore implements Store {
   }
 
   leader(): LeaderSession {
-    const settings = { lock_timeout: "1s" };
-    return leaderSession(this.#database.reserve("leader", { settings }));
+    const connection = this.#database.reserve("leader", { settings: { lock_timeout: "1s" } });
+    return {
+      elect: (holder, ttlMs) => electLeader(connection, holder, ttlMs),
+      renew: (term, ttlMs) => renewLeader(connection, term, ttlMs),
+      resign: (term) => resignLeader(connection, term),
+      close: () => connection.close(),
+    };
   }
 
   triggerSession(options: {
     readonly maxAttempts: number;
-    readonly term?: number;
     readonly transaction?: InTransaction;
   }): TriggerSession {
-    const { maxAttempts, term } = options;
-    const connection = this.#database.reserve("triggers", { settings: { lock_timeout: "2s" } });
-    const fenced = term === undefined ? undefined : inTerm(connection, term, this.#patienceMs);
-    const transaction = options.transaction ?? fenced;
     return triggerSession({
-      maxAttempts,
-      connection,
-      ...(transaction === undefined ? {} : { transaction }),
+      ...options,
+      connection: this.#database.reserve("triggers", { settings: { lock_timeout: "2s" } }),
       channel: this.#database.channel,
       withPartitions: (body) => this.#withPartitions(body),
     });

@@ -32,22 +32,11 @@ const next = statement(
   from millrace.trigger where enabled`,
 );
 
-// Told once when a trigger begins to fail, not with every try.
 const noteFailure = statement(
   "trigger_note_failure",
-  `with failed as (
-    update millrace.trigger set failures = failures + 1, last_error = $2::json,
-      retry_at = now() + $3::float8 * interval '1 ms'
-    where id = $1::uuid returning id, name, tenant, failures, retry_at
-  ),
-  raised as (
-    insert into millrace.notification (kind, tenant, data)
-    select 'trigger.failed', tenant, json_build_object('trigger_id', id, 'name', name, 'error', $2::json)
-    from failed
-    where failures = 1 and exists (select from millrace.webhook w where w.is_active and 'trigger.failed' = any (w.kinds))
-    returning id
-  )
-  select retry_at, (select pg_notify(@channel, 'notifications') from raised limit 1) from failed`,
+  `update millrace.trigger set failures = failures + 1, last_error = $2::json,
+    retry_at = now() + $3::float8 * interval '1 ms'
+  where id = $1::uuid returning retry_at`,
 );
 
 // A job between two tables is in both or neither for no single snapshot.
