@@ -15,6 +15,12 @@ test("fault 12: completions that race the reclaimer end each run once", async ()
   const work = { concurrency: 4 };
   const processes = [await trial.start({ connect, work }), await trial.start({ connect, work })];
   const ids = await trial.enqueueMany(120, (i) => ({ kind: "deaf", ms: 20 + ((i * 37) % 300) }));
+  // A machine with time to spare would win every race: one of them is held until it has lost some.
+  const [stalled, other] = processes;
+  await stalled?.writes("start");
+  stalled?.signal("SIGSTOP");
+  await other?.writes("job.lapsed");
+  stalled?.signal("SIGCONT");
   await trial.drained();
   const ledger = await until("handlers end", () => {
     const lines = trial.ledger();
@@ -40,7 +46,8 @@ test("fault 12: completions that race the reclaimer end each run once", async ()
     const lapses = job.timeline.filter((entry) => entry.outcome === "lapsed").length;
     const refusals = refused.filter((line) => line.job === id).length;
     expect(refusals).toBeLessThanOrEqual(lapses);
-    expect(trial.about(id, "start")).toHaveLength(tokens.length);
+    // What lapsed before it was started was never run.
+    expect(trial.about(id, "start").length).toBeLessThanOrEqual(tokens.length);
   }
   expect(processes.every((process) => !process.exited)).toBe(true);
 });
