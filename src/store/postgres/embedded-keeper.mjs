@@ -35,6 +35,10 @@ const orders = JSON.parse(await text(process.stdin));
 const holders = new Set();
 let server = orders.adopt;
 let stopping;
+let toldSomebody;
+const somebodyTold = new Promise((done) => {
+  toldSomebody = done;
+});
 
 const gate = createServer({ allowHalfOpen: true }, (socket) => {
   socket.on("error", () => socket.destroy());
@@ -51,7 +55,8 @@ setInterval(renewState, renewStateMs).unref();
 setTimeout(() => holders.size === 0 && stop(), firstHolderWithinMs);
 
 const ready = server === undefined ? start() : Promise.resolve();
-ready.then(watch, stop);
+// Whoever launched us may come later than the failure, and is to hear its reason.
+ready.then(watch, () => somebodyTold.then(stop));
 
 async function admit(socket) {
   const lines = linesOf(socket);
@@ -66,6 +71,7 @@ async function admit(socket) {
     () => send(socket, { ready: server.port }),
     (error) => send(socket, { failed: error.message }),
   );
+  toldSomebody();
 }
 
 function release(socket) {
