@@ -2,6 +2,7 @@ export { type ConnectOptions, Millrace } from "./client/millrace.ts";
 export type { EnqueueOptions } from "./client/new-job.ts";
 export type { NotificationOptions, Notifications } from "./client/notifications.ts";
 export type { ResultOptions } from "./client/result.ts";
+export type { DrainWait, Tenants } from "./client/tenants.ts";
 export type {
   QueueTriggerOptions,
   TimeTriggerOptions,
@@ -51,6 +52,7 @@ export {
 } from "./domain/retry-policy.ts";
 export type { Timeline, TimelineEntry } from "./domain/timeline.ts";
 export type { Trigger, TriggerError, TriggerType } from "./domain/trigger.ts";
+export type { Explanation, Holder, WaitingReason } from "./domain/waiting-reason.ts";
 export type { WebhookOptions } from "./domain/webhook-url.ts";
 export type { ServiceReport } from "./manager/leader-service.ts";
 export type { Manager } from "./manager/manager.ts";
@@ -60,6 +62,7 @@ export {
   type VerifyWebhookOptions,
   verifyWebhook,
 } from "./runtime/webhook-signature.ts";
+export type { Rate, Tenant, TenantSettings } from "./store/flow.ts";
 export type {
   Enqueued,
   Queue,
@@ -79,5 +82,6 @@ export {
   type JobContext,
   type JobDefinition,
   type JobOptions,
+  type RateByKey,
 } from "./worker/job-definition.ts";
 export type { Worker } from "./worker/worker.ts";

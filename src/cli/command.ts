@@ -9,6 +9,8 @@ export interface Command {
   readonly name: string;
   readonly summary: string;
   readonly help: string;
+  /** What stands without a name, in order; found among the values by these names. */
+  readonly operands?: readonly string[];
   readonly options: OptionsConfig;
   /** Resolves with the exit code. */
   run(values: Values, terminal: Terminal): Promise<number>;

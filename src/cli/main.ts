@@ -4,13 +4,14 @@ import { parseArgs } from "node:util";
 import { loadTerminalSettings, type TerminalSettings } from "../config.ts";
 import { type Command, UsageError, type Values } from "./command.ts";
 import { dev } from "./dev.ts";
+import { explain } from "./explain.ts";
 import { printFailure } from "./failure.ts";
 import { manager } from "./manager.ts";
 import { migrate } from "./migrate.ts";
 import { suggest } from "./suggest.ts";
 import { Terminal } from "./terminal.ts";
 
-const commands: readonly Command[] = [dev, manager, migrate];
+const commands: readonly Command[] = [dev, manager, migrate, explain];
 
 const help = `millrace – a durable job queue for TypeScript
 
@@ -42,10 +43,24 @@ async function main(args: readonly string[]): Promise<number> {
 
 function parse(command: Command, args: string[]): Values {
   const options = { ...command.options, help: { type: "boolean", short: "h" } } as const;
-  try {
-    return parseArgs({ args, options, strict: true }).values as Values;
-  } catch (error) {
-    throw new UsageError(reason(error, Object.keys(options)));
+  const { operands = [] } = command;
+  const parsed = read(() =>
+    parseArgs({ args, options, strict: true, allowPositionals: operands.length > 0 }),
+  );
+  if (parsed.values.help === true) return parsed.values as Values;
+  const given = operands.map((name, i) => [name, parsed.positionals[i]]);
+  const missing = given.find(([, value]) => value === undefined);
+  if (missing !== undefined) throw new UsageError(`Which ${missing[0]}?`);
+  const [extra] = parsed.positionals.slice(operands.length);
+  if (extra !== undefined) throw new UsageError(`"${extra}" is one word too many.`);
+  return { ...(parsed.values as Values), ...Object.fromEntries(given) };
+
+  function read<T>(parseAll: () => T): T {
+    try {
+      return parseAll();
+    } catch (error) {
+      throw new UsageError(reason(error, Object.keys(options)));
+    }
   }
 }
 

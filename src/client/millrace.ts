@@ -1,6 +1,7 @@
 import { type Config, loadConfig, type Options } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Job } from "../domain/job.ts";
+import { type Explanation, explain } from "../domain/waiting-reason.ts";
 import { Manager } from "../manager/manager.ts";
 import type { Broker } from "../queue/broker.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
@@ -30,6 +31,7 @@ import { type OpenedStore, openStore } from "./open-store.ts";
 import { QueueCache } from "./queue-cache.ts";
 import { checkQueueSettings } from "./queue-settings.ts";
 import { type ResultOptions, resultOf, waitForEnd } from "./result.ts";
+import { type DrainWait, Tenants } from "./tenants.ts";
 import { Triggers } from "./triggers.ts";
 import { Webhooks } from "./webhooks.ts";
 import { Workers, type WorkOptions } from "./workers.ts";
@@ -59,6 +61,7 @@ export class Millrace {
   /** Telling them: runs in as many processes as start it. */
   readonly notifications: Notifications;
   readonly triggers: Triggers;
+  readonly tenants: Tenants;
   readonly #parts: Parts;
   readonly #store: Store;
   readonly #broker: Broker | null;
@@ -89,6 +92,16 @@ export class Millrace {
       calls: this.#calls,
       localWorkers: () => this.#workers.running,
       hear: (notice) => this.#workers.hear(notice),
+    });
+    this.tenants = new Tenants({
+      flow: store.flow,
+      calls: this.#calls,
+      clock,
+      changed: async () => {
+        this.#intake.forgetTenants();
+        await this.#workers.refresh();
+        this.#workers.hear({ kind: "ready", queueIds: [], late: true });
+      },
     });
     this.webhooks = new Webhooks({
       store: store.webhooks,
@@ -199,6 +212,7 @@ export class Millrace {
     checkQueueSettings(settings);
     const queue = await this.#calls.track(() => this.#store.configureQueue("", name, settings));
     this.#queues.put(queue);
+    await this.#workers.refresh();
     return queue;
   }
 
@@ -210,6 +224,21 @@ export class Millrace {
     const queue = await this.#calls.track(() => this.#store.pauseQueue("", name, false));
     this.#workers.hear({ kind: "ready", queueIds: [queue.id], late: true });
     return queue;
+  }
+
+  /** Pauses the queue, and resolves when nothing of it runs any more. */
+  async drainQueue(name: string, wait: DrainWait = {}): Promise<Queue> {
+    const queue = await this.pauseQueue(name);
+    await this.tenants.untilNothingRuns({ queueId: queue.id }, wait);
+    return queue;
+  }
+
+  /** Why the job is not running now. */
+  async explain(id: string): Promise<Explanation> {
+    checkId("job", id);
+    const facts = await this.#calls.track(() => this.#store.flow.factsOf(id));
+    if (facts === null) throw new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
+    return explain(facts);
   }
 
   async queues(): Promise<(Queue & { counts: QueueCounts })[]> {

@@ -6,6 +6,7 @@ import { claim } from "./claim.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { enqueue } from "./enqueue.ts";
 import { enqueueInTransaction } from "./enqueue-in.ts";
+import { lanes } from "./lanes.ts";
 import { lapse } from "./lapse.ts";
 import { leadership } from "./leadership.ts";
 import { lease } from "./lease.ts";
@@ -16,6 +17,7 @@ import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
 import { retention } from "./retention.ts";
 import { settle } from "./settle.ts";
+import { shares } from "./shares.ts";
 import { type OpenStore, Stage, type Topic } from "./stage.ts";
 import { triggerItems } from "./trigger-items.ts";
 import { triggerSettle } from "./trigger-settle.ts";
@@ -28,6 +30,8 @@ const topics: Record<string, Topic> = {
   names,
   "enqueue in the caller's transaction": enqueueInTransaction,
   claim,
+  "controlled queues": lanes,
+  "shares, ageing, throttles and rates": shares,
   settle,
   lease,
   lapse,

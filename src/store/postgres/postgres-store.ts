@@ -17,13 +17,14 @@ import type {
   WorkerSession,
 } from "../store.ts";
 import type { TriggerSession, TriggerStore } from "../triggers.ts";
-import type { WebhookStore } from "../webhook.ts";
 import { replayClaim } from "./claim.ts";
 import { cancelJob, deleteJob } from "./close.ts";
 import { Database } from "./database.ts";
 import { discardJob, listDeadLetters, reprocessJob } from "./dead-letters.ts";
 import { answersOfRepeats, enqueueJobs } from "./enqueue.ts";
 import { isMissingPartition } from "./failures.ts";
+import { createFlowStore } from "./flow-store.ts";
+import { claimLanes } from "./lane-claim.ts";
 import {
   asLeader,
   electLeader,
@@ -72,7 +73,8 @@ export interface PostgresStoreOptions {
 export class PostgresStore implements Store {
   readonly serverVersion: string;
   readonly notices = noticeTexts;
-  readonly webhooks: WebhookStore;
+  readonly webhooks: Store["webhooks"];
+  readonly flow: Store["flow"];
   readonly triggers: TriggerStore;
   readonly #options: PostgresStoreOptions;
   readonly #database: Database;
@@ -82,6 +84,7 @@ export class PostgresStore implements Store {
     this.serverVersion = options.serverVersion;
     this.#database = new Database(options);
     this.webhooks = createWebhookStore(this.#database);
+    this.flow = createFlowStore(this.#database);
     this.triggers = triggerStore(this.#database, (body) => this.#withPartitions(body));
   }
 
@@ -103,6 +106,7 @@ export class PostgresStore implements Store {
     const connection = this.#database.reserve(name, { settings: { lock_timeout: "5s" } });
     return {
       turn: (turn) => this.#withPartitions(() => takeTurn(connection, turn)),
+      claimLanes: (request) => claimLanes(connection, request),
       replay: (claimId) => replayClaim(connection, claimId),
       settle: (settlements, worker, process) =>
         this.#withPartitions(() => settleJobs(connection, settlements, { worker, process })),
