@@ -23,7 +23,7 @@ import type { Worker } from "../worker/worker.ts";
 import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
 import { checkId } from "./check-id.ts";
-import { Intake } from "./intake.ts";
+import { Intake, type JobRequest } from "./intake.ts";
 import type { EnqueueOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
 import { type OpenedStore, openStore } from "./open-store.ts";
@@ -120,6 +120,11 @@ export class Millrace {
     return this.#store;
   }
 
+  /** How workers learn of ready jobs: over Redis, or from PostgreSQL alone. */
+  get dispatch(): "brokered" | "direct" {
+    return this.#broker?.canPut === true ? "brokered" : "direct";
+  }
+
   async enqueue<Input>(
     job: JobDefinition<Input, never, unknown>,
     payload: NoInfer<Input>,
@@ -136,6 +141,16 @@ export class Millrace {
   ): Promise<Enqueued[]> {
     const optionsOf = typeof options === "function" ? options : () => options;
     return this.#intake.enqueueMany(job as unknown as Definition, payloads, optionsOf);
+  }
+
+  /** Jobs whose queue is known already, of whichever tenant: what a service in front enqueues. */
+  async enqueueInto(requests: readonly JobRequest[]): Promise<Enqueued[]> {
+    return this.#intake.enqueueInto(requests);
+  }
+
+  /** Queues by tenant and name, or by id, as remembered for a few seconds. */
+  get queueCache(): Pick<QueueCache, "resolve" | "find" | "findById" | "invalidate"> {
+    return this.#queues;
   }
 
   async get(id: string): Promise<Job | null> {

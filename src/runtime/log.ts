@@ -72,6 +72,8 @@ const levels: Record<EventName, Level> = {
   "trigger.missed": "warn",
   "trigger.failed": "warn",
   "trigger.items_settled": "debug",
+  "http.answered": "debug",
+  "http.failed": "error",
   "connection.lost": "warn",
   "connection.restored": "info",
   "service.failed": "error",

@@ -1,6 +1,7 @@
 import type { Place } from "../../domain/job.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
+import type { ServiceStore } from "../service.ts";
 import type {
   ClaimHint,
   Enqueued,
@@ -47,6 +48,7 @@ import {
 } from "./queues.ts";
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
 import { findForeign, identityOf, listReadyPlaces } from "./ready-places.ts";
+import { createServiceStore } from "./service-store.ts";
 import { settleJobs } from "./settle.ts";
 import { statement } from "./statement.ts";
 import { type InTransaction, triggerSession } from "./trigger-session.ts";
@@ -73,6 +75,7 @@ export class PostgresStore implements Store {
   readonly serverVersion: string;
   readonly notices = noticeTexts;
   readonly webhooks: WebhookStore;
+  readonly service: ServiceStore;
   readonly triggers: TriggerStore;
   readonly #options: PostgresStoreOptions;
   readonly #database: Database;
@@ -82,6 +85,7 @@ export class PostgresStore implements Store {
     this.serverVersion = options.serverVersion;
     this.#database = new Database(options);
     this.webhooks = createWebhookStore(this.#database);
+    this.service = createServiceStore(this.#database, (body) => this.#withPartitions(body));
     this.triggers = triggerStore(this.#database, (body) => this.#withPartitions(body));
   }
 
