@@ -79,7 +79,8 @@ export class Millrace {
     this.events = events;
     this.#store = store;
     this.#queues = new QueueCache(store, clock);
-    this.#workers = new Workers({ ...parts, store, broker, queues: this.#queues });
+    const deliver = () => this.notifications.deliver();
+    this.#workers = new Workers({ ...parts, store, broker, queues: this.#queues, deliver });
     this.triggers = new Triggers({ ...parts, store, queues: this.#queues, calls: this.#calls });
     this.#intake = new Intake({
       ...parts,
@@ -228,7 +229,9 @@ export class Millrace {
   /** Takes part in the election of a leader, and keeps the queue healthy while it is one. */
   async manage(): Promise<Manager> {
     if (this.#stopping !== null) throw new MillraceError("STOPPED");
-    const manager = new Manager({ ...this.#parts, store: this.#store, broker: this.#broker });
+    const { deliver } = this.notifications;
+    const own = { store: this.#store, broker: this.#broker, deliver };
+    const manager = new Manager({ ...this.#parts, ...own });
     this.#managers.add(manager);
     await manager.start();
     return manager;

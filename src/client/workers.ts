@@ -33,6 +33,8 @@ export interface WorkersOptions {
   readonly queues: QueueCache;
   readonly broker: Broker | null;
   readonly log: Log;
+  /** Makes this process deliver to webhooks, if it does not yet. */
+  readonly deliver: () => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;

@@ -11,6 +11,7 @@ import { leadership } from "./leadership.ts";
 import { lease } from "./lease.ts";
 import { names } from "./names.ts";
 import { notices } from "./notices.ts";
+import { notifier } from "./notifier.ts";
 import { presence } from "./presence.ts";
 import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
@@ -40,6 +41,7 @@ const topics: Record<string, Topic> = {
   upkeep,
   retention,
   notices,
+  notifier,
   webhooks,
   triggers,
   "items that a trigger's job holds": triggerItems,
