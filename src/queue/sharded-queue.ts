@@ -14,7 +14,18 @@ import type {
   QueueItem,
   QueueSnapshot,
 } from "./queue.ts";
-import { checkDelay, checkMax } from "./queue-options.ts";
+import {
+  checkBatch,
+  checkBurial,
+  checkEnqueue,
+  checkId,
+  checkLimitOf,
+  checkRelease,
+  checkTake,
+  checkTaken,
+  checkTime,
+  checkWait,
+} from "./queue-options.ts";
 import { sumOf } from "./snapshot-sum.ts";
 
 export interface Shard<T> {
@@ -49,17 +60,18 @@ export class ShardedQueue<T> implements Queue<T> {
     this.#byLabel = new Map(
       shards.flatMap((shard) => (shard.labels ?? []).map((label) => [label, shard])),
     );
-    this.#retryMs = options.retryMs ?? 1_000;
+    this.#retryMs = checkTime("retryMs", options.retryMs ?? 1_000);
     this.#clock = options.clock ?? systemClock;
   }
 
   async enqueue(job: T, options: EnqueueOptions = {}): Promise<QueueItem<T>> {
+    checkEnqueue(options);
     return this.#shardOf(options.priority).queue.enqueue(job, options);
   }
 
   /** All or none inside a shard. `accepted` in the error's details tells of other shards' items. */
   async enqueueMany(items: readonly NewItem<T>[]): Promise<QueueItem<T>[]> {
-    for (const { delayMs } of items) checkDelay(delayMs);
+    checkBatch(items);
     const answers = new Map<NewItem<T>, QueueItem<T>>();
     // The last shard has the unknown labels and refuses them before another one has accepted anything.
     for (const shard of [...this.#shards].reverse()) {
@@ -74,11 +86,12 @@ export class ShardedQueue<T> implements Queue<T> {
   }
 
   async dequeue(options: DequeueOptions = {}): Promise<QueueItem<T> | null> {
+    checkWait(options);
     return (await this.dequeueMany({ ...options, max: 1 }))[0] ?? null;
   }
 
   async dequeueMany(options: DequeueManyOptions): Promise<QueueItem<T>[]> {
-    const max = checkMax(options.max);
+    const max = checkTake(options);
     if (options.signal?.aborted) return [];
     const here = await this.#takeNow(max);
     const { timeoutMs = 0 } = options;
@@ -86,25 +99,30 @@ export class ShardedQueue<T> implements Queue<T> {
     return this.#takeFirst({ ...options, timeoutMs });
   }
 
-  ack(item: QueueItem<T>): Promise<boolean> {
+  async ack(item: QueueItem<T>): Promise<boolean> {
+    checkTaken(item);
     return this.#shardOf(item.priority).queue.ack(item);
   }
 
-  release(item: QueueItem<T>, options: { readonly delayMs?: number } = {}): Promise<boolean> {
-    return this.#shardOf(item.priority).queue.release(item, options);
+  async release(item: QueueItem<T>, options: { readonly delayMs?: number } = {}): Promise<boolean> {
+    const delayMs = checkRelease(item, options);
+    return this.#shardOf(item.priority).queue.release(item, { delayMs });
   }
 
-  bury(item: QueueItem<T>, error: string): Promise<boolean> {
-    return this.#shardOf(item.priority).queue.bury(item, error);
+  async bury(item: QueueItem<T>, error: string | Error): Promise<boolean> {
+    const reason = checkBurial(item, error);
+    return this.#shardOf(item.priority).queue.bury(item, reason);
   }
 
   async dead(options: { readonly limit?: number } = {}): Promise<DeadItem<T>[]> {
+    const limit = checkLimitOf(options);
     const lists = await this.#fromEach((queue) => queue.dead(options));
     const all = [...lists.values()].flat().sort((a, b) => a.diedAt - b.diedAt);
-    return all.slice(0, options.limit ?? all.length);
+    return all.slice(0, limit);
   }
 
   async requeue(id: string): Promise<boolean> {
+    checkId(id);
     for (const { queue } of this.#shards) if (await queue.requeue(id)) return true;
     return false;
   }

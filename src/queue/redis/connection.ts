@@ -21,6 +21,8 @@ export interface ConnectionOptions extends RedisTarget {
 const cannotServe =
   /^(OOM|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM|WRONGPASS)\b/;
 
+const notAdmitted = /^(NOAUTH|WRONGPASS|NOPERM)\b/;
+
 const longestPauseMs = 1_000;
 
 export class RedisConnection {
@@ -105,6 +107,8 @@ export class RedisConnection {
   }
 
   #onReady(): void {
+    // The client does not notice that it was ended while its socket was being opened.
+    if (this.#state === "closed") this.#destroy();
     if (this.#state !== "lost") return;
     this.#state = "ready";
     this.#options.events?.emit("connection.restored", { connection: this.#options.name });
@@ -155,11 +159,15 @@ export function isUnavailable(error: unknown): boolean {
 function unavailable(cause: unknown): MillraceError {
   if (cause instanceof MillraceError) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);
-  return new MillraceError("REDIS_UNAVAILABLE", `Redis cannot be reached: ${reason}`, { cause });
+  const message = notAdmitted.test(reason)
+    ? `Redis does not admit us: ${reason} Give user and password in the URL, as in redis://user:password@host.`
+    : `Redis cannot be reached: ${reason}`;
+  return new MillraceError("REDIS_UNAVAILABLE", message, { cause });
 }
 
 /** What the server refuses for good reasons (a wrong type, an unknown command) is no outage. */
 function isOutage(error: unknown): boolean {
+  if (error instanceof TypeError) return false; // ours: it never left this process
   const isReply = error instanceof Error && /^[A-Z]+ /.test(error.message);
   return !isReply || cannotServe.test(error.message);
 }

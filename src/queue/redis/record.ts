@@ -1,8 +1,8 @@
 // An item as scripts/shared.lua keeps it: "attempts,sequence,weight,enqueued at,ready at or nothing,"
 // and then what only this file reads: "length of the label,length of the correlation;", both, and the job.
 
-import { MillraceError } from "../../domain/errors.ts";
 import type { DeadItem, QueueItem } from "../queue.ts";
+import { jsonOf } from "../queue-options.ts";
 
 interface Wrapped<T> {
   readonly job: T;
@@ -16,12 +16,12 @@ export function encodeRest<T>({ job, priority, correlationId }: Wrapped<T>): str
   return `${priority.length},${correlated};${priority}${correlationId ?? ""}${jsonOf(job)}`;
 }
 
-function jsonOf(job: unknown): string {
-  try {
-    return JSON.stringify(job) ?? "";
-  } catch (cause) {
-    throw new MillraceError("PAYLOAD_INVALID", "The job cannot be stored as JSON.", { cause });
-  }
+/** Of a record whose rest nobody can read. */
+export function decodeHead(id: string, record: string, taken = 0): QueueItem<undefined> {
+  const [attempts, sequence, weight, enqueuedAt] = record.split(",", 4).map(Number);
+  const times = { enqueuedAt: enqueuedAt ?? 0, readyAt: enqueuedAt ?? 0 };
+  const take = { sequence: sequence ?? 0, attempt: (attempts ?? 0) + taken };
+  return { id, job: undefined, priority: "", weight: weight ?? 0, ...times, ...take };
 }
 
 /** Attempts as the record says; a take makes one more of them. */
@@ -63,5 +63,13 @@ export function decodeGrave<T>(id: string, grave: string): DeadItem<T> {
   const rest = Buffer.from(grave.slice(head.length));
   const error = rest.subarray(0, Number(length)).toString();
   const record = rest.subarray(Number(length)).toString();
-  return { ...decodeRecord<T>(id, record), diedAt: Number(died), error };
+  return { ...readable<T>(id, record), diedAt: Number(died), error };
+}
+
+function readable<T>(id: string, record: string): QueueItem<T> {
+  try {
+    return decodeRecord<T>(id, record);
+  } catch {
+    return decodeHead(id, record) as QueueItem<T>;
+  }
 }

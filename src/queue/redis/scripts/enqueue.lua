@@ -8,7 +8,8 @@
 
 local most = tonumber(ARGV[1])
 local now = time()
-local number = tonumber(redis.call('GET', sequence) or 0)
+-- A server that forgot its data must not give a sequence again that somebody still holds a take of.
+local number = tonumber(redis.call('GET', sequence) or now)
 local before = countReady() + redis.call('ZCARD', scheduled)
 local added = 0
 local inOrder = {} -- weight → ids for its list
