@@ -31,7 +31,7 @@ export function outcomeOfFailure(
   context: { policy: RetryPolicy; random: number; classifier?: Classifier | undefined },
 ): Outcome {
   if (thrown instanceof Snooze) {
-    const reason = storable(thrown.message, maxReasonBytes);
+    const reason = storable(String(thrown.message), maxReasonBytes);
     return { kind: "snoozed", delayMs: storableDelay(thrown.delayMs), reason };
   }
   const failure = classify(thrown, context.classifier);

@@ -6,10 +6,27 @@ export function redisUrls(value: string | readonly string[]): readonly string[] 
   if (urls.length === 0) throw invalid("A Redis URL is needed.");
   return urls.map((url) => {
     const text = typeof url === "string" ? url.trim() : "";
-    if (/^rediss?:\/\//.test(text) && URL.canParse(text) && new URL(text).hostname !== "")
-      return text;
-    throw invalid("A Redis URL begins with redis:// or rediss://, as in redis://127.0.0.1:6379.");
+    if (isRedisUrl(text)) return text;
+    throw invalid(
+      "A Redis URL begins with redis:// or rediss://, as in redis://user:password@127.0.0.1:6379/0.",
+    );
   });
+}
+
+function isRedisUrl(text: string): boolean {
+  if (!/^rediss?:\/\//.test(text) || !URL.canParse(text)) return false;
+  const { hostname, pathname, username, password } = new URL(text);
+  if (hostname === "" || !/^\/?\d*$/.test(pathname)) return false;
+  return [username, password].every(isDecodable);
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);

@@ -26,9 +26,12 @@ import {
   checkEnqueue,
   checkId,
   checkLimitOf,
+  checkOptions,
+  checkQueue,
   checkRelease,
   checkTake,
   checkTaken,
+  checkText,
   checkTime,
   checkWait,
   jsonOf,
@@ -64,7 +67,10 @@ export class FallbackQueue<T> implements Queue<T> {
     secondary: Queue<T> & HandsOver<T>,
     options: FallbackQueueOptions = {},
   ) {
-    this.name = options.name ?? "fallback";
+    checkQueue(primary);
+    checkQueue(secondary);
+    checkOptions(options);
+    this.name = checkText("name", options.name ?? "fallback");
     this.#primary = primary;
     this.#secondary = secondary;
     this.#clock = options.clock ?? systemClock;

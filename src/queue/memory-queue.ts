@@ -34,9 +34,11 @@ import {
   checkId,
   checkLimit,
   checkLimitOf,
+  checkOptions,
   checkRelease,
   checkTake,
   checkTaken,
+  checkText,
   checkWait,
 } from "./queue-options.ts";
 import { Waiters } from "./waiters.ts";
@@ -69,7 +71,8 @@ export class MemoryQueue<T> implements Queue<T>, HandsOver<T> {
   #isShutDown = false;
 
   constructor(options: MemoryQueueOptions = {}) {
-    this.name = options.name ?? "memory";
+    checkOptions(options);
+    this.name = checkText("name", options.name ?? "memory");
     this.#priorities = checkPriorities(options.priorities ?? defaultPriorities);
     this.#weights = new Map(Object.entries(this.#priorities));
     this.#maxInMemory = checkLimit("maxInMemory", options.maxInMemory);

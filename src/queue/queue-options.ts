@@ -1,6 +1,7 @@
 // What every queue refuses in the same words, before anything of the call has happened.
 
 import { MillraceError } from "../domain/errors.ts";
+import { longestTimerMs } from "./due-timer.ts";
 import type {
   DequeueManyOptions,
   DequeueOptions,
@@ -22,7 +23,7 @@ export function checkDelay(delayMs: number | undefined): number {
 }
 
 export function checkWhole(name: string, value: number, least: number): number {
-  if (Number.isInteger(value) && value >= least) return value;
+  if (Number.isSafeInteger(value) && value >= least) return value;
   throw invalid(`${name} must be a whole number from ${least} on.`);
 }
 
@@ -32,8 +33,8 @@ export function checkLimit(name: string, limit: number | undefined): number {
 }
 
 export function checkTime(name: string, ms: number): number {
-  if (Number.isFinite(ms) && ms > 0) return ms;
-  throw invalid(`${name} must be a number of milliseconds above 0.`);
+  if (ms > 0 && ms <= longestTimerMs) return ms;
+  throw invalid(`${name} must be a number of milliseconds, above 0 and below 25 days.`);
 }
 
 export function checkFunction(name: string, value: unknown): void {
@@ -42,7 +43,7 @@ export function checkFunction(name: string, value: unknown): void {
 
 export function checkQueue(queue: Pick<Queue<unknown>, "dequeueMany">): void {
   if (!isObject(queue) || typeof queue.dequeueMany !== "function")
-    throw invalid("queue must be a queue, such as createQueue() answers.");
+    throw invalid("A queue is needed, such as createQueue() answers.");
 }
 
 /** Everything but whether the label is known. Answers the delay. */
@@ -122,13 +123,13 @@ export function jsonOf(job: unknown): string {
   throw new MillraceError("PAYLOAD_INVALID", "The job cannot be stored as JSON.", { cause });
 }
 
-function checkText(name: string, value: string): string {
+export function checkText(name: string, value: string): string {
   const isText = typeof value === "string" && value.length > 0 && value.length <= longestText;
   if (isText && value.isWellFormed()) return value;
   throw invalid(`${name} must be a text of 1 to ${longestText} whole characters.`);
 }
 
-function checkOptions(options: object): void {
+export function checkOptions(options: object): void {
   if (!isObject(options)) throw invalid("Options must be an object.");
 }
 

@@ -5,12 +5,20 @@
 import { describeError } from "../domain/describe-error.ts";
 import { type Classifier, classify, type Failure } from "../domain/error-class.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
+import { tameError } from "../domain/tame-error.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Service } from "../runtime/service.ts";
 import { releaseScope } from "./job-scope.ts";
 import type { Queue, QueueItem } from "./queue.ts";
-import { checkDelay, checkFunction, checkQueue, checkTime, checkWhole } from "./queue-options.ts";
+import {
+  checkDelay,
+  checkFunction,
+  checkOptions,
+  checkQueue,
+  checkTime,
+  checkWhole,
+} from "./queue-options.ts";
 
 export interface QueueRun<T, S> {
   readonly job: T;
@@ -61,11 +69,14 @@ export class QueueWorker<T, S = undefined> implements Service {
   #finished: Promise<void> | undefined;
 
   constructor(options: QueueWorkerOptions<T, S>) {
+    checkOptions(options);
     this.name = options.name ?? "queue worker";
     this.#options = options;
     checkQueue(options.queue);
     checkFunction("handler", options.handler);
-    if (options.scope !== undefined) checkFunction("scope", options.scope);
+    for (const name of ["scope", "retryPolicy", "classifier", "random"] as const) {
+      if (options[name] !== undefined) checkFunction(name, options[name]);
+    }
     this.#concurrency = checkWhole("concurrency", options.concurrency ?? 1, 1);
     this.#pollTimeoutMs = checkTime("pollTimeoutMs", options.pollTimeoutMs ?? 5_000);
     this.#maxAttempts = checkWhole("maxAttempts", options.maxAttempts ?? 5, 1);
@@ -131,7 +142,7 @@ export class QueueWorker<T, S = undefined> implements Service {
     try {
       await this.#handle(item);
     } catch (error) {
-      return this.#fail(item, error);
+      return this.#fail(item, tameError(error));
     }
     await this.#settle(() => queue.ack(item));
   }
@@ -142,7 +153,7 @@ export class QueueWorker<T, S = undefined> implements Service {
       await this.#options.handler({ job: item.job, item, scope });
     } finally {
       await releaseScope(scope).catch((error) => {
-        this.#note(item, error);
+        this.#note(item, tameError(error));
         this.#tell(error);
       });
     }
@@ -170,7 +181,7 @@ export class QueueWorker<T, S = undefined> implements Service {
     } catch (fault) {
       this.#tell(fault);
       const failure = classify(error);
-      return { failure, delayMs: defaultRetryPolicy(failure, attempt, random()) };
+      return { failure, delayMs: defaultRetryPolicy(failure, attempt, Math.random()) };
     }
   }
 

@@ -28,9 +28,12 @@ import {
   checkId,
   checkLimit,
   checkLimitOf,
+  checkOptions,
   checkRelease,
   checkTake,
   checkTaken,
+  checkText,
+  checkTime,
   checkWait,
 } from "./queue-options.ts";
 import { type ConnectionOptions, RedisConnection } from "./redis/connection.ts";
@@ -76,9 +79,9 @@ function limitsOf(options: RedisQueueOptions) {
   return {
     maxDepth: checkLimit("maxDepth", options.maxDepth),
     warnDepth: checkLimit("warnDepth", options.warnDepth),
-    connectTimeoutMs: checkLimit("connectTimeoutMs", options.connectTimeoutMs ?? 5_000),
-    answerTimeoutMs: checkLimit("answerTimeoutMs", options.answerTimeoutMs ?? 5_000),
-    heartbeatMs: checkLimit("heartbeatMs", options.heartbeatMs ?? 5_000),
+    connectTimeoutMs: checkTime("connectTimeoutMs", options.connectTimeoutMs ?? 5_000),
+    answerTimeoutMs: checkTime("answerTimeoutMs", options.answerTimeoutMs ?? 5_000),
+    heartbeatMs: checkTime("heartbeatMs", options.heartbeatMs ?? 5_000),
   };
 }
 
@@ -95,6 +98,7 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   readonly #listener: Listener;
   #isShutDown = false;
   #isClosed = false;
+  #closing: Promise<void> | undefined;
 
   private constructor({ options, limits, connection, ...setup }: Setup) {
     const { name, keys, priorities, openAnother } = setup;
@@ -133,7 +137,11 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   static async connect<T>(options: RedisQueueOptions): Promise<RedisQueue<T>> {
+    checkOptions(options);
     const { name = "queue", readyKey, scheduledKey } = options;
+    for (const [what, text] of Object.entries({ name, readyKey, scheduledKey })) {
+      if (text !== undefined) checkText(what, text);
+    }
     const priorities = checkPriorities(options.priorities ?? defaultPriorities);
     const keys = queueKeys({ name, readyKey, scheduledKey });
     if (topologyOf(options) === "cluster") checkSameSlot(keys);
@@ -252,7 +260,7 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   async ping(timeoutMs: number): Promise<void> {
-    await this.#connection.ping(this.#keys.wake, timeoutMs);
+    await this.#connection.ping(this.#keys.wake, checkTime("timeoutMs", timeoutMs));
   }
 
   /** What is due later stays in Redis, so there is nothing to hand back. */
@@ -267,7 +275,12 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   /** Shuts down, gives back at once what is still held, and lets go of Redis. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     await this.shutdown();
     await this.#taker.idle;
     // Without Redis the heartbeat is missed, and others get it then.

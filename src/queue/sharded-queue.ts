@@ -20,6 +20,8 @@ import {
   checkEnqueue,
   checkId,
   checkLimitOf,
+  checkOptions,
+  checkQueue,
   checkRelease,
   checkTake,
   checkTaken,
@@ -53,6 +55,8 @@ export class ShardedQueue<T> implements Queue<T> {
 
   /** The first shard is looked into first. */
   constructor(shards: readonly Shard<T>[], options: ShardedQueueOptions = {}) {
+    checkShards(shards);
+    checkOptions(options);
     const last = shards.at(-1);
     if (last === undefined) throw new MillraceError("OPTION_INVALID", "There must be a shard.");
     this.#shards = shards;
@@ -78,7 +82,8 @@ export class ShardedQueue<T> implements Queue<T> {
       const own = items.filter(({ priority }) => this.#shardOf(priority) === shard);
       if (own.length === 0 && items.length > 0) continue;
       const accepted = await shard.queue.enqueueMany(own).catch((error) => {
-        throw withAccepted(error, [...answers.values()]);
+        const accepted = [...answers.values()].map(({ id }) => id);
+        throw accepted.length === 0 ? error : withDetails(error, { accepted });
       });
       for (const [i, item] of own.entries()) answers.set(item, accepted[i] as QueueItem<T>);
     }
@@ -138,9 +143,14 @@ export class ShardedQueue<T> implements Queue<T> {
     };
   }
 
+  /** Every shard that can be reached; `purged` in the error's details tells of them when one cannot. */
   async purge(): Promise<number> {
-    const counts = await Promise.all(this.#shards.map(({ queue }) => queue.purge()));
-    return counts.reduce((sum, count) => sum + count, 0);
+    const answers = await Promise.allSettled(this.#shards.map(({ queue }) => queue.purge()));
+    let purged = 0;
+    for (const answer of answers) if (answer.status === "fulfilled") purged += answer.value;
+    const failed = answers.find((answer) => answer.status === "rejected");
+    if (failed !== undefined) throw withDetails(failed.reason, { purged });
+    return purged;
   }
 
   async shutdown(): Promise<QueueItem<T>[]> {
@@ -215,8 +225,19 @@ export class ShardedQueue<T> implements Queue<T> {
   }
 }
 
-function withAccepted<T>(error: unknown, accepted: readonly QueueItem<T>[]): unknown {
-  if (!(error instanceof MillraceError) || accepted.length === 0) return error;
-  const details = { ...error.details, accepted: accepted.map(({ id }) => id) };
+function checkShards<T>(shards: readonly Shard<T>[]): void {
+  if (!Array.isArray(shards))
+    throw new MillraceError("OPTION_INVALID", "A sharded queue needs a list of shards.");
+  for (const shard of shards) {
+    checkOptions(shard);
+    checkQueue(shard.queue);
+    if (shard.labels !== undefined && !Array.isArray(shard.labels))
+      throw new MillraceError("OPTION_INVALID", "A shard's labels must be a list.");
+  }
+}
+
+function withDetails(error: unknown, more: object): unknown {
+  if (!(error instanceof MillraceError)) return error;
+  const details = { ...error.details, ...more };
   return new MillraceError(error.code, error.message, { cause: error, details });
 }

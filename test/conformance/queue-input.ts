@@ -73,6 +73,15 @@ export const input: QueueTopic = (open) => {
     expect(await queue.snapshot()).toMatchObject({ depth: 0, taken: 1 });
   });
 
+  it("serves what is there, however short the wait", async () => {
+    const queue = await (await open()).queue();
+    await queue.enqueueMany(Array.from({ length: 50 }, (_, i) => ({ job: `${i}` })));
+    for (let i = 0; i < 50; i++) {
+      expect(await queue.dequeue({ timeoutMs: 0.01 })).toMatchObject({ job: `${i}` });
+    }
+    expect(await queue.snapshot()).toMatchObject({ ready: 0, taken: 50 });
+  });
+
   it("refuses to settle what is no item, and settles its neighbours", async () => {
     const queue = await (await open()).queue();
     for (const wrong of wrongItems) {

@@ -12,7 +12,7 @@ import { RedisConnection } from "../../src/queue/redis/connection.ts";
 import { RedisQueue } from "../../src/queue/redis-queue.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { until } from "../support/until.ts";
-import { jobsOf, take } from "./queue-stage.ts";
+import { jobsOf, patienceMs, take } from "./queue-stage.ts";
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -75,13 +75,105 @@ it("puts a stored item that nobody can read aside, and serves its neighbours", a
   await queue.close();
 });
 
-it("tells of keys that are somebody else's", async () => {
-  const name = randomUUID();
-  await server.command("SET", `millrace:{${name}}:items`, "not a hash");
-  const queue = await connect(name);
+it.each(["garbage", "", "x,y,z;;;", "1,2"])(
+  "puts a record %j that is none aside, and serves its neighbours",
+  async (garbage) => {
+    const name = randomUUID();
+    const queue = await connect(name);
+    await queue.enqueueMany([{ job: "a" }, { job: "b", id: "broken" }, { job: "c" }]);
+    await server.command("HSET", `millrace:{${name}}:items`, "broken", garbage);
+    expect(jobsOf((await queue.dequeueMany({ max: 3 })) as never)).toEqual(["a", "c"]);
+    expect(await queue.dead()).toMatchObject([{ id: "broken" }]);
+    expect(await queue.snapshot()).toMatchObject({ depth: 0, taken: 2, dead: 1 });
+    await queue.close();
+  },
+);
+
+describe("keys that are somebody else's", () => {
   const refused = { code: "REDIS_REFUSED", message: expect.stringContaining("WRONGTYPE") };
-  await expect(queue.enqueue("a")).rejects.toMatchObject(refused);
+  const nothing = { depth: 0, taken: 0, dead: 0 };
+
+  it.each(["items", "ready:5", "weights", "returned", "scheduled", "takers", "wake", "sequence"])(
+    "are told when %s is one, and nothing is half done",
+    async (key) => {
+      const name = randomUUID();
+      const queue = await connect(name);
+      const foreign = `millrace:{${name}}:${key}`;
+      await (key === "sequence"
+        ? server.command("LPUSH", foreign, "not a number")
+        : server.command("SET", foreign, "not ours"));
+      await expect(queue.enqueue("a", { id: "x" })).rejects.toMatchObject(refused);
+      await server.command("DEL", foreign);
+      expect(await queue.snapshot()).toMatchObject(nothing);
+      await queue.enqueue("a", { id: "x" });
+      await server.command("DEL", foreign);
+      expect(await queue.enqueue("b", { id: "y" })).toMatchObject({ job: "b" });
+      await queue.close();
+    },
+  );
+
+  it.each(["items", "takers", "wake", "returned"])(
+    "are told to a taker when %s is one, and what was ready stays ready",
+    async (key) => {
+      const name = randomUUID();
+      const queue = await connect(name);
+      await queue.enqueue("a");
+      const [mine, kept] = [`millrace:{${name}}:${key}`, `millrace:{${name}}:kept`];
+      await server.command("RENAME", mine, kept).catch(() => {});
+      await server.command("SET", mine, "not ours");
+      await expect(queue.dequeue()).rejects.toMatchObject(refused);
+      await server.command("DEL", mine);
+      await server.command("RENAME", kept, mine).catch(() => {});
+      expect(await queue.dequeue({ timeoutMs: patienceMs })).toMatchObject({ job: "a" });
+      await queue.close();
+    },
+  );
+});
+
+it("answers with some of a batch that would be too large, in order, and with the rest after it", async () => {
+  const queue = await connect();
+  const jobs = Array.from({ length: 6 }, (_, i) => `${i}${"x".repeat(2 ** 20)}`);
+  await queue.enqueueMany(jobs.map((job) => ({ job })));
+  const first = await queue.dequeueMany({ max: 6 });
+  expect(first.length).toBeLessThan(6);
+  const rest: unknown[] = [];
+  while (first.length + rest.length < 6) rest.push(...(await queue.dequeueMany({ max: 6 })));
+  expect(jobsOf([...first, ...rest] as never)).toEqual(jobs);
   await queue.close();
+});
+
+it("gives back at once what it holds, also when it is closed twice", async () => {
+  const name = randomUUID();
+  const [queue, other] = [await connect(name), await connect(name)];
+  await queue.enqueueMany(Array.from({ length: 20 }, (_, job) => ({ job })));
+  await queue.dequeueMany({ max: 10 });
+  await Promise.all([queue.close(), queue.close()]);
+  expect(await other.snapshot()).toMatchObject({ ready: 20, taken: 0 });
+  await other.close();
+});
+
+describe("a process that was busy for longer than it waits for an answer", () => {
+  /** Until after the command has been written, or before: both have been seen. */
+  const busyFor = (ms: number) => {
+    for (const end = performance.now() + ms; performance.now() < end; );
+  };
+
+  it.each([0, 1, 2])("does not take that for an outage (after %i turns)", async (turns) => {
+    const primary = await RedisQueue.connect<string>({
+      ...{ url: server.url, name: randomUUID(), answerTimeoutMs: 200 },
+    });
+    const queue = new FallbackQueue<string>(primary, new MemoryQueue(), {
+      healthCheckTimeoutMs: 200,
+    });
+    await queue.enqueue("warm");
+    const enqueued = queue.enqueue("a");
+    for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+    busyFor(1_000);
+    await enqueued;
+    expect(await queue.snapshot()).toMatchObject({ active: "primary", ready: 2 });
+    await queue.shutdown();
+    await primary.close();
+  });
 });
 
 it("lets no take from before a FLUSHALL settle a new item of the same id", async () => {

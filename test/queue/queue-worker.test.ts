@@ -259,39 +259,3 @@ describe("a queue worker", () => {
     await worker.stop();
   });
 });
-
-describe("a queue worker's options", () => {
-  it("are refused when they make no sense", () => {
-    const queue = new MemoryQueue<number>();
-    const handler = () => {};
-    const wrong = [
-      { queue: undefined },
-      { queue: {} },
-      { handler: "run" },
-      { scope: {} },
-      { concurrency: 0 },
-      { concurrency: 1.5 },
-      { pollTimeoutMs: 0 },
-      { pollTimeoutMs: -1 },
-      { pollTimeoutMs: Number.NaN },
-      { maxAttempts: 0 },
-      { keepExceptions: -1 },
-    ];
-    for (const options of wrong) {
-      const make = () => new QueueWorker({ queue, handler, ...(options as object) });
-      expect(make, JSON.stringify(options)).toThrow(/must be/);
-    }
-  });
-
-  it("leave a trace of a scope that could not be released, and the job is done", async () => {
-    const queue = new MemoryQueue<number>();
-    const scope = () => ({ release: fail });
-    const worker = new QueueWorker({ queue, handler: () => {}, scope });
-    await queue.enqueue(1, { id: "x" });
-    await worker.start();
-    await queue.shutdown();
-    await worker.finished;
-    expect(worker.lastExceptions).toEqual([{ report_id: "x", error: "broken", type: "Error" }]);
-    expect(await queue.snapshot()).toMatchObject({ taken: 0, dead: 0 });
-  });
-});

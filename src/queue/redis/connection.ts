@@ -161,7 +161,7 @@ function unavailable(cause: unknown): MillraceError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   const message = notAdmitted.test(reason)
     ? `Redis does not admit us: ${reason} Give user and password in the URL, as in redis://user:password@host.`
-    : `Redis cannot be reached: ${reason}`;
+    : `Redis ${cannotServe.test(reason) ? "cannot serve" : "cannot be reached"}: ${reason}`;
   return new MillraceError("REDIS_UNAVAILABLE", message, { cause });
 }
 

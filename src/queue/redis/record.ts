@@ -16,30 +16,28 @@ export function encodeRest<T>({ job, priority, correlationId }: Wrapped<T>): str
   return `${priority.length},${correlated};${priority}${correlationId ?? ""}${jsonOf(job)}`;
 }
 
-/** Of a record whose rest nobody can read. */
+const head = /^(\d+),(\d+),(-?\d+),(\d+),(\d*),(\d+),(-|\d+);/;
+const numbers = /^(\d+),(\d+),(-?\d+),(\d+),\d*,/;
+
+/** "attempt,sequence" of a take, as the scripts have it; a requeued or new item of the id has another. */
+export const tokenOf = ({ attempt, sequence }: Pick<QueueItem<unknown>, "attempt" | "sequence">) =>
+  `${attempt},${sequence}`;
+
+/** Of a record that nobody can read. */
 export function decodeHead(id: string, record: string, taken = 0): QueueItem<undefined> {
-  const [attempts, sequence, weight, enqueuedAt] = record.split(",", 4).map(Number);
-  const times = { enqueuedAt: enqueuedAt ?? 0, readyAt: enqueuedAt ?? 0 };
-  const take = { sequence: sequence ?? 0, attempt: (attempts ?? 0) + taken };
-  return { id, job: undefined, priority: "", weight: weight ?? 0, ...times, ...take };
+  const [, attempts, sequence, weight, enqueuedAt] = numbers.exec(record) ?? [];
+  const times = { enqueuedAt: Number(enqueuedAt ?? 0), readyAt: Number(enqueuedAt ?? 0) };
+  const take = { sequence: Number(sequence ?? 0), attempt: Number(attempts ?? 0) + taken };
+  return { id, job: undefined, priority: "", weight: Number(weight ?? 0), ...times, ...take };
 }
 
 /** Attempts as the record says; a take makes one more of them. */
 export function decodeRecord<T>(id: string, record: string, taken = 0): QueueItem<T> {
-  let from = 0;
-  const upTo = (mark: string): string => {
-    const end = record.indexOf(mark, from);
-    const part = record.slice(from, end);
-    from = end + 1;
-    return part;
-  };
-  const attempt = Number(upTo(",")) + taken;
-  const sequence = Number(upTo(","));
-  const weight = Number(upTo(","));
-  const enqueuedAt = Number(upTo(","));
-  const due = upTo(",");
-  const labelEnd = Number(upTo(","));
-  const correlated = upTo(";");
+  const parts = head.exec(record);
+  if (parts === null) throw new Error("this is no record");
+  const [found, attempts, sequence, weight, enqueuedAt, due, label, correlated] = parts;
+  const from = found.length;
+  const labelEnd = Number(label);
   const jobAt = from + labelEnd + (correlated === "-" ? 0 : Number(correlated));
   const priority = record.slice(from, from + labelEnd);
   const json = record.slice(jobAt);
@@ -47,11 +45,11 @@ export function decodeRecord<T>(id: string, record: string, taken = 0): QueueIte
     id,
     job: (json === "" ? undefined : JSON.parse(json)) as T,
     priority,
-    weight,
-    enqueuedAt,
-    readyAt: due === "" ? enqueuedAt : Number(due),
-    sequence,
-    attempt,
+    weight: Number(weight),
+    enqueuedAt: Number(enqueuedAt),
+    readyAt: Number(due === "" ? enqueuedAt : due),
+    sequence: Number(sequence),
+    attempt: Number(attempts) + taken,
   };
   if (correlated === "-") return item;
   return { ...item, correlationId: record.slice(from + labelEnd, jobAt) };
