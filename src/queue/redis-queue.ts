@@ -152,13 +152,7 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
       ...(options.sentinelMaster === undefined ? {} : { sentinelMaster: options.sentinelMaster }),
     };
     const connection = await RedisConnection.open({ ...target, events: options.events });
-    try {
-      // A server that wants a password lets anybody connect.
-      await connection.ping(keys.wake, connectTimeoutMs);
-    } catch (error) {
-      connection.close();
-      throw error;
-    }
+    await connection.beAdmitted(keys.wake);
     const openAnother = () => RedisConnection.open(target);
     const setup = { name, keys, priorities, openAnother };
     return new RedisQueue<T>({ ...setup, options, limits, connection });

@@ -85,6 +85,18 @@ export class RedisConnection {
     }
   }
 
+  /** A server that wants a password lets anybody connect, and refuses everything after that. */
+  async beAdmitted(key: string): Promise<void> {
+    try {
+      await this.ping(key, this.#options.connectTimeoutMs);
+    } catch (error) {
+      // Whatever else it cannot do now, it may be able to do later.
+      if (!notAdmitted.test(causeOf(error))) return;
+      this.close();
+      throw error;
+    }
+  }
+
   onRestored(listener: () => void): void {
     this.#restored.add(listener);
   }
@@ -152,13 +164,17 @@ export class RedisConnection {
   }
 }
 
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const causeOf = (error: unknown): string => textOf(error instanceof Error ? error.cause : error);
+
 export function isUnavailable(error: unknown): boolean {
   return error instanceof MillraceError && error.code === "REDIS_UNAVAILABLE";
 }
 
 function unavailable(cause: unknown): MillraceError {
   if (cause instanceof MillraceError) return cause;
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = textOf(cause);
   const message = notAdmitted.test(reason)
     ? `Redis does not admit us: ${reason} Give user and password in the URL, as in redis://user:password@host.`
     : `Redis ${cannotServe.test(reason) ? "cannot serve" : "cannot be reached"}: ${reason}`;
