@@ -37,6 +37,7 @@ export const errorCodes = {
   EMBEDDED_UNAVAILABLE: "The embedded PostgreSQL cannot be started.",
   EMBEDDED_VERSION_CHANGED: "The data folder belongs to another major version of PostgreSQL.",
   REDIS_UNAVAILABLE: "Redis cannot be reached.",
+  REDIS_REFUSED: "Redis refused a command.",
   REDIS_CLIENT_MISSING: "Redis is wanted, and the package @redis/client is not installed.",
   WEBHOOK_URL_REFUSED: "The webhook's URL is not allowed.",
   WEBHOOK_NOT_FOUND: "There is no such webhook.",

@@ -32,7 +32,7 @@ export function outcomeOfFailure(
   context: { policy: RetryPolicy; random: number; classifier?: Classifier | undefined },
 ): Outcome {
   if (thrown instanceof Snooze) {
-    const reason = storable(thrown.message, maxReasonBytes);
+    const reason = storable(String(thrown.message), maxReasonBytes);
     return { kind: "snoozed", delayMs: storableDelay(thrown.delayMs), reason };
   }
   if (thrown instanceof BreakerOpenError) {

@@ -6,6 +6,7 @@ import type { ClaimedJob } from "../domain/job.ts";
 import { type Outcome, outcomeOfFailure } from "../domain/outcome.ts";
 import { upcast, versionOf } from "../domain/payload-version.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
+import { tameError } from "../domain/tame-error.ts";
 import type { Log } from "../runtime/log.ts";
 import type { AbortSource } from "./abort-handle.ts";
 import type { BreakerGuard, BreakerRunOptions } from "./breaker-guard.ts";
@@ -153,11 +154,20 @@ export class Executor {
   ): Outcome {
     if (cause === "cancelled") return { kind: "cancelled" };
     if (cause === "stopping") return { kind: "released" };
-    return outcomeOfFailure(job, error, {
-      policy: definition?.retry ?? this.#options.retryPolicy ?? defaultRetryPolicy,
-      classifier: definition?.classify,
-      random: this.#options.random(),
-    });
+    const { log, random, retryPolicy = defaultRetryPolicy } = this.#options;
+    const thrown = tameError(error);
+    try {
+      return outcomeOfFailure(job, thrown, {
+        policy: definition?.retry ?? retryPolicy,
+        classifier: definition?.classify,
+        random: random(),
+      });
+    } catch (fault) {
+      // A classifier or policy that fails itself must not keep the job from being settled.
+      const { id, type } = job;
+      log.child({ job: id, type }).error({ err: tameError(fault) }, "retry rules failed");
+      return outcomeOfFailure(job, thrown, { policy: defaultRetryPolicy, random: random() });
+    }
   }
 }
 

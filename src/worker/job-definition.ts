@@ -79,7 +79,7 @@ export function defineJob<
     Result
   > = {
     type: checkName("type", options.type),
-    queue: checkName("queue", options.queue ?? "default"),
+    queue: checkName("queue", options.queue === undefined ? "default" : options.queue),
     priority: options.priority,
     schema: options.payload as StandardSchemaV1<StandardSchemaV1.InferInput<Schema>> | undefined,
     category: options.category,
@@ -108,7 +108,8 @@ export function checkName(what: string, name: unknown): string {
   );
 }
 
-const printable = /^[\p{L}\p{N}\p{P}\p{S} ]+$/u;
+/** Not of blanks alone. */
+const printable = /^ *[\p{L}\p{N}\p{P}\p{S}][\p{L}\p{N}\p{P}\p{S} ]*$/u;
 
 export function checkNumber(
   what: string,
