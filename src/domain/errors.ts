@@ -29,6 +29,8 @@ export const errorCodes = {
   TRIGGER_NAME_TAKEN: "The tenant has another trigger of this name.",
   TRIGGER_NOT_FOUND: "There is no such trigger.",
   ITEM_NOT_HELD: "The item does not belong to this job, or has been settled.",
+  BREAKER_OPEN: "The platform's breaker is open: the call was not made.",
+  BREAKER_NOT_FOUND: "There is no such breaker.",
   STOPPED: "This Millrace instance has been stopped.",
   DATABASE_UNAVAILABLE: "PostgreSQL cannot be reached.",
   DATABASE_UNSUPPORTED: "This PostgreSQL version is not supported.",
