@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { loadTerminalSettings, type TerminalSettings } from "../config.ts";
+import { breakers } from "./breakers.ts";
 import { type Command, UsageError, type Values } from "./command.ts";
 import { dev } from "./dev.ts";
 import { printFailure } from "./failure.ts";
@@ -10,7 +11,7 @@ import { migrate } from "./migrate.ts";
 import { suggest } from "./suggest.ts";
 import { Terminal } from "./terminal.ts";
 
-const commands: readonly Command[] = [dev, manager, migrate];
+const commands: readonly Command[] = [dev, manager, migrate, breakers];
 
 const help = `millrace – a durable job queue for TypeScript
 
@@ -35,15 +36,17 @@ async function main(args: readonly string[]): Promise<number> {
   if (name === undefined) throw new UsageError("Which command?");
   const command = commands.find((one) => one.name === name);
   if (command === undefined) throw new UsageError(unknown("command", name, names()));
-  const values = parse(command, rest);
+  const { values, words } = parse(command, rest);
   if (values.help === true) return print(command.help.trimEnd());
-  return command.run(values, terminal);
+  return command.run(values, terminal, words);
 }
 
-function parse(command: Command, args: string[]): Values {
+function parse(command: Command, args: string[]): { values: Values; words: readonly string[] } {
   const options = { ...command.options, help: { type: "boolean", short: "h" } } as const;
   try {
-    return parseArgs({ args, options, strict: true }).values as Values;
+    const allowPositionals = command.takesWords === true;
+    const parsed = parseArgs({ args, options, strict: true, allowPositionals });
+    return { values: parsed.values as Values, words: parsed.positionals };
   } catch (error) {
     throw new UsageError(reason(error, Object.keys(options)));
   }

@@ -3,6 +3,7 @@
 import type { ClaimedJob, Job, JobMeta, Place } from "../domain/job.ts";
 import type { RunOutcome } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
+import type { BreakerStore } from "./breaker.ts";
 import type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 import type { Settled, Settlement } from "./settlement.ts";
@@ -188,6 +189,7 @@ export type Notice =
   | { readonly kind: "ready"; readonly queueIds: readonly number[]; readonly late: boolean }
   | { readonly kind: "due"; readonly delayMs: number }
   | { readonly kind: "cancel"; readonly leaseId: string }
+  | { readonly kind: "breaker"; readonly id: number }
   | { readonly kind: "queues" }
   | { readonly kind: "notifications" }
   | { readonly kind: "triggers" };
@@ -203,6 +205,7 @@ export interface Store {
   readonly serverVersion: string;
   readonly notices: NoticeTexts;
   readonly webhooks: WebhookStore;
+  readonly breakers: BreakerStore;
   producer(kind: "ready" | "named"): ProducerSession;
   worker(name: string): WorkerSession;
   lease(name: string): LeaseSession;

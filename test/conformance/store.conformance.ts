@@ -1,6 +1,7 @@
 // Every promise of src/store/store.ts, topic by topic. Each topic gets a store of its own.
 
 import { afterAll, beforeAll, describe } from "vitest";
+import { breakers } from "./breakers.ts";
 import { cancelAndDelete } from "./cancel.ts";
 import { claim } from "./claim.ts";
 import { deadLetters } from "./dead-letters.ts";
@@ -43,6 +44,7 @@ const topics: Record<string, Topic> = {
   notices,
   notifier,
   webhooks,
+  breakers,
   triggers,
   "items that a trigger's job holds": triggerItems,
   "items settled one by one": triggerSettle,

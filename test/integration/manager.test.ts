@@ -150,8 +150,9 @@ test("while Redis is away jobs stay ready in PostgreSQL and run; when it is back
   const hold = defineJob({ type: "hold", queue, run: () => gate.opened });
   const options = { redisUrl: redis.url };
   const millrace = await instances.connect(options);
+  const brokered = millrace.events.once("dispatch.brokered");
   const manager = await leading(await millrace.manage());
-  await millrace.events.once("dispatch.brokered");
+  await brokered;
   await redis.kill();
   await instances.millrace.enqueue(hold, 0); // creates the queue
   const ids = (await instances.millrace.enqueueMany(hold, [1, 2, 3, 4, 5], { delayMs: 50 })).map(

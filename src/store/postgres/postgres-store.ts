@@ -18,6 +18,7 @@ import type {
 } from "../store.ts";
 import type { TriggerStore } from "../triggers.ts";
 import type { NotifierSession, WebhookStore } from "../webhook.ts";
+import { createBreakerStore } from "./breaker-store.ts";
 import { replayClaim } from "./claim.ts";
 import { cancelJob, deleteJob } from "./close.ts";
 import { Database } from "./database.ts";
@@ -68,6 +69,7 @@ export class PostgresStore implements Store {
   readonly notices = noticeTexts;
   readonly webhooks: WebhookStore;
   readonly triggers: TriggerStore;
+  readonly breakers: Store["breakers"];
   readonly #options: PostgresStoreOptions;
   readonly #database: Database;
 
@@ -76,6 +78,7 @@ export class PostgresStore implements Store {
     this.serverVersion = options.serverVersion;
     this.#database = new Database(options);
     this.webhooks = createWebhookStore(this.#database);
+    this.breakers = createBreakerStore(this.#database);
     this.triggers = triggerStore(this.#database, (body) => this.#withPartitions(body));
   }
 
