@@ -85,7 +85,11 @@ export class Millrace {
     this.#queues = new QueueCache(store, clock);
     this.breakers = new Breakers({ ...parts, store: store.breakers, calls: this.#calls });
     const { breakers } = this;
-    this.#workers = new Workers({ ...parts, store, broker, breakers, queues: this.#queues });
+    const deliver = () => this.notifications.deliver();
+    this.#workers = new Workers({
+      ...{ ...parts, store, broker, breakers, deliver },
+      queues: this.#queues,
+    });
     this.triggers = new Triggers({ ...parts, store, queues: this.#queues, calls: this.#calls });
     this.#intake = new Intake({
       ...parts,
@@ -239,7 +243,9 @@ export class Millrace {
   /** Takes part in the election of a leader, and keeps the queue healthy while it is one. */
   async manage(): Promise<Manager> {
     if (this.#stopping !== null) throw new MillraceError("STOPPED");
-    const manager = new Manager({ ...this.#parts, store: this.#store, broker: this.#broker });
+    const { deliver } = this.notifications;
+    const own = { store: this.#store, broker: this.#broker, deliver };
+    const manager = new Manager({ ...this.#parts, ...own });
     this.#managers.add(manager);
     await manager.start();
     return manager;

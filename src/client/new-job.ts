@@ -125,7 +125,8 @@ const positive = (value: number | undefined) => (value === 0 ? undefined : value
 const optionalName = (what: string, value: string | undefined) =>
   value === undefined ? undefined : checkName(what, value);
 
-function toJson(payload: unknown): string | undefined {
+/** Undefined for what cannot be written. */
+export function toJson(payload: unknown): string | undefined {
   try {
     return JSON.stringify(payload);
   } catch {

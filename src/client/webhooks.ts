@@ -16,6 +16,7 @@ import type { Enqueued } from "../store/store.ts";
 import type { Webhook, WebhookStore } from "../store/webhook.ts";
 import { checkName, checkNumber, defineJob } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
+import { checkOptions } from "./check-options.ts";
 import type { Intake } from "./intake.ts";
 
 export interface NewWebhookOptions {
@@ -49,6 +50,9 @@ interface Parts {
 }
 
 const dayMs = 86_400_000;
+const newFields = new Set(["url", "name", "kinds", "queues", "tenant"]);
+const rotation = new Set(["overlapMs"]);
+const changeable = new Set(["url", "name", "kinds", "queues", "isActive"]);
 const testDelivery = defineJob({ type: deliveryType, queue: deliveryQueue, maxAttempts: 1 });
 
 export class Webhooks {
@@ -59,6 +63,7 @@ export class Webhooks {
   }
 
   async create(options: NewWebhookOptions, actor = "api"): Promise<WebhookWithSecret> {
+    checkOptions("webhooks", options, newFields);
     const { store, calls } = this.#parts;
     const secret = newSecret();
     const url = this.#checkUrl(options.url);
@@ -80,6 +85,7 @@ export class Webhooks {
   }
 
   async update(id: string, changes: WebhookChanges, actor = "api"): Promise<Webhook> {
+    checkOptions("a webhook's changes", changes, changeable);
     const { store, calls } = this.#parts;
     const { url, name, kinds, queues, isActive } = changes;
     if (isActive !== undefined && typeof isActive !== "boolean")
@@ -97,11 +103,12 @@ export class Webhooks {
   /** A new secret; the one before signs as well for a day, or as long as told. */
   async rotateSecret(
     id: string,
-    { overlapMs = dayMs }: { readonly overlapMs?: number } = {},
+    options: { readonly overlapMs?: number } = {},
     actor = "api",
   ): Promise<WebhookWithSecret> {
+    checkOptions("a change of secrets", options, rotation);
     const { store, calls } = this.#parts;
-    const overlap = checkNumber("overlapMs", overlapMs, 0, 30 * dayMs) ?? dayMs;
+    const overlap = checkNumber("overlapMs", options.overlapMs, 0, 30 * dayMs) ?? dayMs;
     const secret = newSecret();
     const key = signingKeyOf(secret);
     const rotated = await calls.track(() => store.rotate(checkId(id), key, overlap, { actor }));

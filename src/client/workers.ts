@@ -35,6 +35,8 @@ export interface WorkersOptions {
   readonly broker: Broker | null;
   readonly breakers: Breakers;
   readonly log: Log;
+  /** Makes this process deliver to webhooks, if it does not yet. */
+  readonly deliver: () => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;

@@ -9,7 +9,7 @@ import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 import type { Settled, Settlement } from "./settlement.ts";
 import type { TriggerSession, TriggerStore } from "./triggers.ts";
 import type { UpkeepSession } from "./upkeep.ts";
-import type { WebhookStore } from "./webhook.ts";
+import type { NotifierSession, WebhookStore } from "./webhook.ts";
 
 export type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
@@ -210,9 +210,12 @@ export interface Store {
   worker(name: string): WorkerSession;
   lease(name: string): LeaseSession;
   readonly triggers: TriggerStore;
-  triggerSession(options: { readonly maxAttempts: number }): TriggerSession;
+  /** With a term, each of its writes is a leader's. */
+  triggerSession(options: { readonly maxAttempts: number; readonly term?: number }): TriggerSession;
   /** With a term, each of its writes is a leader's: NOT_LEADER once that term is superseded. */
   upkeep(term?: number): UpkeepSession;
+  /** The same for the notifier. Without a term it uses the pool. */
+  notifier(term?: number): NotifierSession;
   leader(): LeaderSession;
   leadership(): Promise<Leadership>;
   /**

@@ -12,6 +12,7 @@ import { leadership } from "./leadership.ts";
 import { lease } from "./lease.ts";
 import { names } from "./names.ts";
 import { notices } from "./notices.ts";
+import { notifier } from "./notifier.ts";
 import { presence } from "./presence.ts";
 import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
@@ -41,6 +42,7 @@ const topics: Record<string, Topic> = {
   upkeep,
   retention,
   notices,
+  notifier,
   webhooks,
   breakers,
   triggers,

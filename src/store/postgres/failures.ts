@@ -9,6 +9,8 @@ const code = (error: unknown): string =>
 export function isConnectionError(error: unknown): boolean {
   const value = code(error);
   if (value.startsWith("08") || value.startsWith("57P0")) return true;
+  // A transaction idled longer than it may: the server has ended the session.
+  if (value === "25P03") return true;
   if (/^E[A-Z]+$/.test(value)) return true;
   return (
     error instanceof Error &&

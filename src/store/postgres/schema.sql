@@ -393,6 +393,7 @@ CREATE TABLE millrace.webhook (
   last_delivered_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  retry_at timestamp with time zone,
   CONSTRAINT webhook_old_signing_key_check CHECK ((length(old_signing_key) = 32)),
   CONSTRAINT webhook_pkey PRIMARY KEY (id),
   CONSTRAINT webhook_signing_key_check CHECK ((length(signing_key) = 32))
