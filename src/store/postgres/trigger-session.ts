@@ -1,10 +1,9 @@
 // What the trigger runner does in PostgreSQL: find what is due, fire it, and end what is over.
 
-import { MillraceError } from "../../domain/errors.ts";
 import type { DueTrigger, EndedBatch, TriggerSession } from "../triggers.ts";
 import type { Connection } from "./connection.ts";
 import type { Database } from "./database.ts";
-import { isConnectionError, isRetryable } from "./failures.ts";
+import { asUnavailable, isRetryable } from "./failures.ts";
 import { type InTransaction, inTerm } from "./leader.ts";
 import { type RunStatement, statement } from "./statement.ts";
 import { type FireContext, fireTrigger } from "./trigger-fire.ts";
@@ -115,8 +114,7 @@ export function triggerSession(options: TriggerSessionOptions): TriggerSession {
     fire: (id) =>
       transaction((run) => fireTrigger(run, id, options)).catch((error: unknown) => {
         if (isRetryable(error)) return null;
-        if (!isConnectionError(error)) throw error;
-        throw new MillraceError("DATABASE_UNAVAILABLE", undefined, { cause: error });
+        throw asUnavailable(error);
       }),
     noteFailure: (id, error, delayMs) =>
       transaction(async (run) => {
