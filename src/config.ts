@@ -4,6 +4,7 @@ import { type Categories, type CategoryOptions, createCategories } from "./domai
 import { MillraceError } from "./domain/errors.ts";
 import type { PayloadLimits } from "./domain/payload-rules.ts";
 import { checkPriorities, defaultPriorities, type Priorities } from "./domain/priority.ts";
+import { redisUrls } from "./domain/redis-url.ts";
 import {
   createWebhookRules,
   type WebhookOptions,
@@ -191,9 +192,9 @@ function redisHealthCheckTimeoutMs(options: RedisOptions, env: Environment): num
 }
 
 function redisConfig(options: RedisOptions, env: Environment): RedisConfig {
-  const url = options.redisUrl ?? blankToNone(env.REDIS_URL);
-  const high = options.redisUrlHigh ?? blankToNone(env.REDIS_URL_HIGH) ?? url;
-  const low = options.redisUrlLow ?? blankToNone(env.REDIS_URL_LOW) ?? url;
+  const url = redisUrl(options.redisUrl, env.REDIS_URL);
+  const high = redisUrl(options.redisUrlHigh, env.REDIS_URL_HIGH) ?? url;
+  const low = redisUrl(options.redisUrlLow, env.REDIS_URL_LOW) ?? url;
   const isWanted = options.useRedis ?? flag("USE_REDIS_QUEUE", env.USE_REDIS_QUEUE);
   if (isWanted === false) return { use: false, reason: "USE_REDIS_QUEUE is false" };
   if (high !== undefined && low !== undefined) return { use: true, high, low };
@@ -203,6 +204,11 @@ function redisConfig(options: RedisOptions, env: Environment): RedisConfig {
     "OPTION_INVALID",
     "Redis needs REDIS_URL, or REDIS_URL_HIGH and REDIS_URL_LOW both.",
   );
+}
+
+function redisUrl(given: string | undefined, fromEnv: string | undefined): string | undefined {
+  const url = given ?? blankToNone(fromEnv);
+  return url === undefined ? undefined : redisUrls(url).join(",");
 }
 
 function election(options: Options, env: Environment): Config["election"] {

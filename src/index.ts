@@ -1,3 +1,4 @@
+export type { Breakers } from "./client/breakers.ts";
 export { type ConnectOptions, Millrace } from "./client/millrace.ts";
 export type { EnqueueOptions } from "./client/new-job.ts";
 export type { NotificationOptions, Notifications } from "./client/notifications.ts";
@@ -18,6 +19,11 @@ export type {
 export type { WorkOptions } from "./client/workers.ts";
 export type { Config, Options } from "./config.ts";
 export { builtInCategories, type Category, type CategoryOptions } from "./domain/categories.ts";
+export {
+  BreakerOpenError,
+  type BreakerSettings,
+  type BreakerState,
+} from "./domain/circuit-breaker.ts";
 export type { MissedSlots } from "./domain/due-slots.ts";
 export {
   type Classifier,
@@ -60,6 +66,7 @@ export {
   type VerifyWebhookOptions,
   verifyWebhook,
 } from "./runtime/webhook-signature.ts";
+export type { Breaker } from "./store/breaker.ts";
 export type {
   Enqueued,
   Queue,
@@ -72,6 +79,7 @@ export type {
 export type { ItemOutcome, TriggerFilter } from "./store/triggers.ts";
 export type { Webhook } from "./store/webhook.ts";
 export { JobAborted } from "./worker/abort-handle.ts";
+export type { BreakerGuard, BreakerRunOptions } from "./worker/breaker-guard.ts";
 export {
   type AnyJobDefinition,
   defineJob,

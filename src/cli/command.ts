@@ -10,8 +10,10 @@ export interface Command {
   readonly summary: string;
   readonly help: string;
   readonly options: OptionsConfig;
+  /** May words that are no options follow? They are refused otherwise. */
+  readonly takesWords?: boolean;
   /** Resolves with the exit code. */
-  run(values: Values, terminal: Terminal): Promise<number>;
+  run(values: Values, terminal: Terminal, words: readonly string[]): Promise<number>;
 }
 
 /** The command was called wrongly: exit code 2, and a pointer to its help. */

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { loadTerminalSettings, type TerminalSettings } from "../config.ts";
 import { auditVerify } from "./audit-verify.ts";
+import { breakers } from "./breakers.ts";
 import { type Command, UsageError, type Values } from "./command.ts";
 import { dev } from "./dev.ts";
 import { printFailure } from "./failure.ts";
@@ -22,6 +23,7 @@ const commands: readonly Command[] = [
   keysList,
   keysRevoke,
   auditVerify,
+  breakers,
 ];
 
 const help = `millrace – a durable job queue for TypeScript
@@ -45,11 +47,11 @@ async function main(args: readonly string[]): Promise<number> {
   if (name === "--version" || name === "-v") return print(await version());
   if (name === "--help" || name === "-h" || name === "help") return printHelp(rest);
   if (name === undefined) throw new UsageError("Which command?");
-  const { command, words } = findCommand(args);
-  if (command === undefined) throw new UsageError(unknown("command", words, names()));
-  const values = parse(command, args.slice(words.split(" ").length));
+  const { command, words: found } = findCommand(args);
+  if (command === undefined) throw new UsageError(unknown("command", found, names()));
+  const { values, words } = parse(command, args.slice(found.split(" ").length));
   if (values.help === true) return print(command.help.trimEnd());
-  return command.run(values, terminal);
+  return command.run(values, terminal, words);
 }
 
 /** A command has one word or two: `serve`, `keys create`. */
@@ -63,10 +65,12 @@ function findCommand(args: readonly string[]): { command: Command | undefined; w
   return { command: known(first), words: first };
 }
 
-function parse(command: Command, args: string[]): Values {
+function parse(command: Command, args: string[]): { values: Values; words: readonly string[] } {
   const options = { ...command.options, help: { type: "boolean", short: "h" } } as const;
   try {
-    return parseArgs({ args, options, strict: true }).values as Values;
+    const allowPositionals = command.takesWords === true;
+    const parsed = parseArgs({ args, options, strict: true, allowPositionals });
+    return { values: parsed.values as Values, words: parsed.positionals };
   } catch (error) {
     throw new UsageError(reason(error, Object.keys(options)));
   }

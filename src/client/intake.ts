@@ -10,7 +10,7 @@ import type { Calls } from "./calls.ts";
 import { answersOrThrow, Capacity } from "./capacity.ts";
 import { enqueueIn } from "./enqueue-in.ts";
 import { Enqueuer, type HintTaker, type LocalWorker } from "./enqueuer.ts";
-import { type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
+import { checkCall, type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
 import type { QueueCache } from "./queue-cache.ts";
 
 export interface IntakeOptions {
@@ -68,6 +68,8 @@ export class Intake {
     payloads: readonly Input[],
     optionsOf: (payload: Input, index: number) => EnqueueOptions,
   ): Promise<Enqueued[]> {
+    if (!Array.isArray(payloads))
+      throw new MillraceError("OPTION_INVALID", "enqueueMany takes a list of payloads.");
     const made: NewJob[] = [];
     for (const [i, payload] of payloads.entries()) {
       const making = this.#make(definition, payload, optionsOf(payload, i));
@@ -105,6 +107,7 @@ export class Intake {
     const { calls, queues, config, events } = this.#options;
     // Handlers that finish while we stop may still enqueue what comes next.
     if (calls.closed) throw new MillraceError("STOPPED");
+    checkCall(definition, options);
     const queue = queues.known(definition.queue);
     if (queue === undefined) {
       const reading = calls.track(() => queues.get(definition.queue));

@@ -18,12 +18,15 @@ import type {
   Store,
   WorkerPresence,
 } from "../store/store.ts";
+import type { BreakerGuard } from "../worker/breaker-guard.ts";
 import { type AnyJobDefinition, checkName, type JobDefinition } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
+import { Breakers } from "./breakers.ts";
 import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
 import { checkId } from "./check-id.ts";
 import { Intake, type JobRequest } from "./intake.ts";
+import { needReason } from "./need-reason.ts";
 import type { EnqueueOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
 import { type OpenedStore, openStore } from "./open-store.ts";
@@ -59,6 +62,7 @@ export class Millrace {
   /** Telling them: runs in as many processes as start it. */
   readonly notifications: Notifications;
   readonly triggers: Triggers;
+  readonly breakers: Breakers;
   readonly #parts: Parts;
   readonly #store: Store;
   readonly #broker: Broker | null;
@@ -79,7 +83,13 @@ export class Millrace {
     this.events = events;
     this.#store = store;
     this.#queues = new QueueCache(store, clock);
-    this.#workers = new Workers({ ...parts, store, broker, queues: this.#queues });
+    this.breakers = new Breakers({ ...parts, store: store.breakers, calls: this.#calls });
+    const { breakers } = this;
+    const deliver = () => this.notifications.deliver();
+    this.#workers = new Workers({
+      ...{ ...parts, store, broker, breakers, deliver },
+      queues: this.#queues,
+    });
     this.triggers = new Triggers({ ...parts, store, queues: this.#queues, calls: this.#calls });
     this.#intake = new Intake({
       ...parts,
@@ -141,6 +151,11 @@ export class Millrace {
   ): Promise<Enqueued[]> {
     const optionsOf = typeof options === "function" ? options : () => options;
     return this.#intake.enqueueMany(job as unknown as Definition, payloads, optionsOf);
+  }
+
+  /** The circuit breaker of an outside platform; all processes share it. */
+  breaker(name: string): BreakerGuard {
+    return this.breakers.guard(name);
   }
 
   /** Jobs whose queue is known already, of whichever tenant: what a service in front enqueues. */
@@ -243,7 +258,9 @@ export class Millrace {
   /** Takes part in the election of a leader, and keeps the queue healthy while it is one. */
   async manage(): Promise<Manager> {
     if (this.#stopping !== null) throw new MillraceError("STOPPED");
-    const manager = new Manager({ ...this.#parts, store: this.#store, broker: this.#broker });
+    const { deliver } = this.notifications;
+    const own = { store: this.#store, broker: this.#broker, deliver };
+    const manager = new Manager({ ...this.#parts, ...own });
     this.#managers.add(manager);
     await manager.start();
     return manager;
@@ -263,15 +280,11 @@ export class Millrace {
     await this.notifications.close();
     await Promise.all([...this.#managers].map((manager) => manager.stop()));
     await this.#workers.stop();
+    await this.breakers.stop();
     await this.#calls.close();
     await this.#intake.close();
     await this.#broker?.close();
     await this.#parts.opened.close();
     this.events.emit("millrace.stopped", {});
   }
-}
-
-function needReason(reason: unknown): string {
-  if (typeof reason === "string" && reason.trim() !== "" && reason.length <= 2_000) return reason;
-  throw new MillraceError("REASON_REQUIRED", "Give a reason of at most 2,000 characters.");
 }

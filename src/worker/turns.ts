@@ -13,6 +13,7 @@ import type { ClaimRequest, Store, WorkerSession } from "../store/store.ts";
 import type { Fetcher } from "./fetcher.ts";
 import { type HeldJob, type HeldJobs, runningJob } from "./held-jobs.ts";
 import type { HintBuffer } from "./hint-buffer.ts";
+import { SettleLane } from "./settle-lane.ts";
 import { type Ended, type Settler, toCompletion, toSettlement } from "./settler.ts";
 
 export interface TurnsOptions {
@@ -43,10 +44,12 @@ const mostPerTurn = 1_000;
 export class Turns {
   readonly #options: TurnsOptions;
   readonly #wakeUp = new WakeUp();
+  readonly #lane: SettleLane;
   #stopped = false;
   #claiming = true;
-  #underWay = false;
   #claimUnderWay = false;
+  /** The last claim left something behind. */
+  #backlog = false;
   #loop: Promise<void> = Promise.resolve();
   #batch = mostPerTurn;
   #errors = 0;
@@ -56,6 +59,12 @@ export class Turns {
 
   constructor(options: TurnsOptions) {
     this.#options = options;
+    this.#lane = new SettleLane({
+      ...options,
+      session: options.store.worker(`settler ${options.worker}`),
+      confirm: (ended, done) => this.#confirm(ended, done),
+      onSettled: () => this.wake(),
+    });
   }
 
   /** A claim is on its way: what it brings is not known yet. */
@@ -74,17 +83,18 @@ export class Turns {
   /** Resolves when no claim is under way any more. */
   async stopClaiming(): Promise<void> {
     this.#claiming = false;
-    if (this.#underWay) await new Promise<void>((resolve) => this.#turnEnded.push(resolve));
+    if (this.#claimUnderWay) await new Promise<void>((resolve) => this.#turnEnded.push(resolve));
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.wake();
     await this.#loop;
+    await this.#lane.working;
   }
 
   async close(): Promise<void> {
-    await this.#options.session.close();
+    await Promise.all([this.#options.session.close(), this.#lane.close()]);
   }
 
   async #run(): Promise<void> {
@@ -100,15 +110,20 @@ export class Turns {
     }
   }
 
+  get #mayClaim(): boolean {
+    return this.#claiming && !this.#lane.isBehind;
+  }
+
   /** False when there was nothing to do. */
   async #turn(): Promise<boolean> {
     const { settler, hints } = this.#options;
     if (this.#lostClaims.length > 0) await this.#replayLost();
     const others = settler.takeOthers(this.#batch);
     if (others.length > 0) await this.#settleOthers(others);
-    const claiming = this.#claiming ? this.#nextClaim() : null;
+    const claiming = this.#mayClaim ? this.#nextClaim() : null;
     const claim = claiming instanceof Promise ? await claiming : claiming;
-    const ended = settler.takeCompletions(this.#batch);
+    if (claim !== null && this.#backlog) this.#lane.startIfWorthwhile();
+    const ended = this.#lane.working === null ? settler.takeCompletions(this.#batch) : [];
     if (claim === null && ended.length === 0) return others.length > 0;
     const jobs = await this.#exchange(ended, claim);
     if (claim?.places !== undefined && jobs.length < claim.places.length) {
@@ -150,6 +165,7 @@ export class Turns {
     const { deliver, start, room, hints } = this.#options;
     deliver(jobs);
     const more = claim?.places === undefined ? jobs.length >= (claim?.limit ?? 1) : !hints?.idle;
+    this.#backlog = more;
     if (more && room() > 0) setImmediate(start);
     else {
       start();
@@ -163,7 +179,6 @@ export class Turns {
     if (claim !== null) held.expect(claim.claimId);
     // Without completions the statement is a plain claim; their rows go with the next ones.
     const finishedClaims = ended.length > 0 ? held.takeFinishedClaims() : [];
-    this.#underWay = true;
     this.#claimUnderWay = claim !== null;
     try {
       const completions = ended.map(toCompletion);
@@ -180,7 +195,6 @@ export class Turns {
       }
       throw error;
     } finally {
-      this.#underWay = false;
       this.#claimUnderWay = false;
       for (const resolve of this.#turnEnded.splice(0)) resolve();
     }
@@ -274,8 +288,10 @@ export class Turns {
 
   async #sleep(): Promise<void> {
     const { fetcher, hints, pollMs, random, settler, room } = this.#options;
-    if (settler.pending > 0 || (this.#claiming && room() > 0 && hints?.idle === false)) return;
-    const wait = this.#claiming && room() > 0 ? fetcher.waitMs() : null;
+    const mine = this.#lane.working === null ? settler.pending : settler.pendingOthers;
+    const mayClaim = this.#mayClaim && room() > 0;
+    if (mine > 0 || (mayClaim && hints?.idle === false)) return;
+    const wait = mayClaim ? fetcher.waitMs() : null;
     const poll = pollMs * (0.8 + 0.4 * random());
     const sleepMs = Math.min(wait ?? poll, poll);
     const woken = await this.#wakeUp.sleep(sleepMs);

@@ -4,6 +4,9 @@
 CREATE SEQUENCE millrace.audit_id_seq AS bigint
   START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 9223372036854775807 OWNED BY millrace.audit.id;
 
+CREATE SEQUENCE millrace.breaker_id_seq AS integer
+  START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 2147483647 OWNED BY millrace.breaker.id;
+
 CREATE SEQUENCE millrace.flush_seq AS bigint
   START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 9223372036854775807;
 
@@ -55,6 +58,37 @@ CREATE TABLE millrace.audit_head (
   hash bytea NOT NULL,
   CONSTRAINT audit_head_only_row_check CHECK (only_row),
   CONSTRAINT audit_head_pkey PRIMARY KEY (only_row)
+) WITH (fillfactor=50);
+
+CREATE TABLE millrace.breaker (
+  id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
+  name text NOT NULL,
+  state text NOT NULL DEFAULT 'CLOSED'::text,
+  period integer NOT NULL DEFAULT 1,
+  failures integer NOT NULL DEFAULT 0,
+  retry_at timestamp with time zone,
+  probes jsonb NOT NULL DEFAULT '{}'::jsonb,
+  failure_threshold integer NOT NULL DEFAULT 5,
+  open_cooldown_seconds double precision NOT NULL DEFAULT 30,
+  half_open_probe_count integer NOT NULL DEFAULT 1,
+  probe_timeout_seconds double precision NOT NULL DEFAULT 60,
+  return_spread_seconds double precision,
+  cause text,
+  reason text,
+  changed_at timestamp with time zone NOT NULL DEFAULT now(),
+  openings integer NOT NULL DEFAULT 0,
+  last_failure_at timestamp with time zone,
+  last_error text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT breaker_cause_check CHECK ((cause = ANY (ARRAY['failures'::text, 'probe'::text, 'manual'::text]))),
+  CONSTRAINT breaker_failure_threshold_check CHECK ((failure_threshold >= 1)),
+  CONSTRAINT breaker_half_open_probe_count_check CHECK ((half_open_probe_count >= 1)),
+  CONSTRAINT breaker_name_key UNIQUE (name),
+  CONSTRAINT breaker_open_cooldown_seconds_check CHECK ((open_cooldown_seconds > (0)::double precision)),
+  CONSTRAINT breaker_pkey PRIMARY KEY (id),
+  CONSTRAINT breaker_probe_timeout_seconds_check CHECK ((probe_timeout_seconds > (0)::double precision)),
+  CONSTRAINT breaker_return_spread_seconds_check CHECK ((return_spread_seconds >= (0)::double precision)),
+  CONSTRAINT breaker_state_check CHECK ((state = ANY (ARRAY['CLOSED'::text, 'OPEN'::text, 'HALF_OPEN'::text])))
 ) WITH (fillfactor=50);
 
 CREATE TABLE millrace.claim (
@@ -424,6 +458,7 @@ CREATE TABLE millrace.webhook (
   last_delivered_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  retry_at timestamp with time zone,
   CONSTRAINT webhook_old_signing_key_check CHECK ((length(old_signing_key) = 32)),
   CONSTRAINT webhook_pkey PRIMARY KEY (id),
   CONSTRAINT webhook_signing_key_check CHECK ((length(signing_key) = 32))

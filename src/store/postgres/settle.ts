@@ -202,7 +202,8 @@ export async function settleJobsIn(
   context: SettleContext,
 ): Promise<Settled> {
   return settleAll(settlements, async (rows) => {
-    const settled = await run(settleHeld, [rows, context.worker, context.process]);
+    const source = hasDeath(settlements) ? settleHeldDeaths : settleHeld;
+    const settled = await run(source, [rows, context.worker, context.process]);
     return settled.map(({ id, kind }) => [id, kind]);
   });
 }
