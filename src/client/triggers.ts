@@ -57,7 +57,8 @@ export class Triggers {
     const { calls, config, store } = this.#parts;
     const given = withDefinition(options);
     return calls.track(async () => {
-      const settings = checkSettings(given, await this.#queueIds(given), config);
+      const named = await this.#queueIds(given, given.tenant ?? "default");
+      const settings = checkSettings(given, named, config);
       await validateJob(options, samplePayload(settings, config));
       return store.triggers.create(uuidv7(), settings);
     });
@@ -82,7 +83,8 @@ export class Triggers {
     if (given.type !== undefined || given.tenant !== undefined)
       throw new MillraceError("TRIGGER_INVALID", "A trigger keeps its type and its tenant.");
     return calls.track(async () => {
-      const named = await this.#queueIds(given);
+      const tenant = (await store.triggers.find(id))?.tenant ?? "default";
+      const named = await this.#queueIds(given, tenant);
       const settingsOf = (trigger: Trigger) => changed(trigger, given, named, config);
       if (changes.job === undefined) return store.triggers.update(id, settingsOf);
       return this.#updateJob(id, changes, settingsOf);
@@ -164,12 +166,17 @@ export class Triggers {
     );
   }
 
-  async #queueIds({ type, queue, jobQueue }: AnyTriggerOptions): Promise<Map<string, number>> {
+  async #queueIds(
+    { type, queue, jobQueue }: AnyTriggerOptions,
+    tenant: string,
+  ): Promise<Map<string, number>> {
     const names = [queue, jobQueue ?? (type === undefined ? undefined : "default")];
-    const wanted = [...new Set(names.flatMap((name) => name ?? []))];
-    for (const name of wanted) checkName("queue", name);
-    const queues = wanted.length === 0 ? [] : await this.#parts.queues.ensure(wanted);
-    return new Map(queues.map(({ name, id }) => [name, id]));
+    const ids = new Map<string, number>();
+    for (const name of new Set(names.flatMap((one) => one ?? []))) {
+      const { id } = await this.#parts.queues.resolve(tenant, checkName("queue", name));
+      ids.set(name, id);
+    }
+    return ids;
   }
 }
 
