@@ -5,7 +5,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: ["test/load/**"],
     globalSetup: ["test/support/global-setup.ts"],
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     hookTimeout: 120_000,
     maxWorkers: 2,
   },

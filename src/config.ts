@@ -4,6 +4,7 @@ import { type Categories, type CategoryOptions, createCategories } from "./domai
 import { MillraceError } from "./domain/errors.ts";
 import type { PayloadLimits } from "./domain/payload-rules.ts";
 import { checkPriorities, defaultPriorities, type Priorities } from "./domain/priority.ts";
+import { redisUrls } from "./domain/redis-url.ts";
 import {
   createWebhookRules,
   type WebhookOptions,
@@ -191,9 +192,9 @@ function redisHealthCheckTimeoutMs(options: RedisOptions, env: Environment): num
 }
 
 function redisConfig(options: RedisOptions, env: Environment): RedisConfig {
-  const url = options.redisUrl ?? blankToNone(env.REDIS_URL);
-  const high = options.redisUrlHigh ?? blankToNone(env.REDIS_URL_HIGH) ?? url;
-  const low = options.redisUrlLow ?? blankToNone(env.REDIS_URL_LOW) ?? url;
+  const url = redisUrl(options.redisUrl, env.REDIS_URL);
+  const high = redisUrl(options.redisUrlHigh, env.REDIS_URL_HIGH) ?? url;
+  const low = redisUrl(options.redisUrlLow, env.REDIS_URL_LOW) ?? url;
   const isWanted = options.useRedis ?? flag("USE_REDIS_QUEUE", env.USE_REDIS_QUEUE);
   if (isWanted === false) return { use: false, reason: "USE_REDIS_QUEUE is false" };
   if (high !== undefined && low !== undefined) return { use: true, high, low };
@@ -205,11 +206,35 @@ function redisConfig(options: RedisOptions, env: Environment): RedisConfig {
   );
 }
 
+function redisUrl(given: string | undefined, fromEnv: string | undefined): string | undefined {
+  const url = given ?? blankToNone(fromEnv);
+  return url === undefined ? undefined : redisUrls(url).join(",");
+}
+
 function election(options: Options, env: Environment): Config["election"] {
   const { election = "postgres" } = options;
   if (oneOf("election", election, ["postgres", "redis"]) === "postgres") return "postgres";
   if (redisConfig(options, env).use) return "redis";
   throw new MillraceError("OPTION_INVALID", "An election through Redis needs REDIS_URL.");
+}
+
+/** Where the HTTP service listens, and the key it accepts from the start. */
+export interface HttpSettings {
+  readonly host: string;
+  readonly port: number;
+  /** PORT was given: no other will do. */
+  readonly portIsGiven: boolean;
+  readonly adminKey: string | undefined;
+}
+
+export function loadHttpSettings(env: Environment = process.env): HttpSettings {
+  const port = blankToNone(env.PORT);
+  return Object.freeze({
+    host: blankToNone(env.HOST) ?? "127.0.0.1",
+    port: whole("PORT", port === undefined ? 7070 : Number(port), 0, 65_535),
+    portIsGiven: port !== undefined,
+    adminKey: blankToNone(env.MILLRACE_ADMIN_KEY),
+  });
 }
 
 /** What the command line asks of its surroundings. */

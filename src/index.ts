@@ -1,3 +1,4 @@
+export type { Breakers } from "./client/breakers.ts";
 export { type ConnectOptions, Millrace } from "./client/millrace.ts";
 export type { EnqueueOptions } from "./client/new-job.ts";
 export type { NotificationOptions, Notifications } from "./client/notifications.ts";
@@ -19,6 +20,11 @@ export type {
 export type { WorkOptions } from "./client/workers.ts";
 export type { Config, Options } from "./config.ts";
 export { builtInCategories, type Category, type CategoryOptions } from "./domain/categories.ts";
+export {
+  BreakerOpenError,
+  type BreakerSettings,
+  type BreakerState,
+} from "./domain/circuit-breaker.ts";
 export type { MissedSlots } from "./domain/due-slots.ts";
 export {
   type Classifier,
@@ -62,6 +68,7 @@ export {
   type VerifyWebhookOptions,
   verifyWebhook,
 } from "./runtime/webhook-signature.ts";
+export type { Breaker } from "./store/breaker.ts";
 export type { Rate, Tenant, TenantSettings } from "./store/flow.ts";
 export type {
   Enqueued,
@@ -75,6 +82,7 @@ export type {
 export type { ItemOutcome, TriggerFilter } from "./store/triggers.ts";
 export type { Webhook } from "./store/webhook.ts";
 export { JobAborted } from "./worker/abort-handle.ts";
+export type { BreakerGuard, BreakerRunOptions } from "./worker/breaker-guard.ts";
 export {
   type AnyJobDefinition,
   defineJob,

@@ -12,8 +12,10 @@ export interface Command {
   /** What stands without a name, in order; found among the values by these names. */
   readonly operands?: readonly string[];
   readonly options: OptionsConfig;
+  /** May words that are no options follow? They are refused otherwise. */
+  readonly takesWords?: boolean;
   /** Resolves with the exit code. */
-  run(values: Values, terminal: Terminal): Promise<number>;
+  run(values: Values, terminal: Terminal, words: readonly string[]): Promise<number>;
 }
 
 /** The command was called wrongly: exit code 2, and a pointer to its help. */

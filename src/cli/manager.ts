@@ -11,9 +11,10 @@ const help = `millrace manager – keep the queue healthy
 
 Usage: millrace manager [options]
 
-Makes delayed jobs ready, takes jobs back from workers that died, and clears away what is
-past its retention. Start as many as you like: one of them is leader, the others wait to
-take over. Without DATABASE_URL it works on the embedded database. Ctrl-C stops it.
+Makes delayed jobs ready, takes jobs back from workers that died, fires triggers, tells
+webhooks, and clears away what is past its retention. Start as many as you like: one of them
+is leader, the others wait to take over. Without DATABASE_URL it works on the embedded
+database. Ctrl-C stops it.
 
 Options:
   --data-dir <dir>   where the embedded database lives (default: MILLRACE_DATA_DIR or ./.millrace)
@@ -30,7 +31,7 @@ Examples:
 
 export const manager: Command = {
   name: "manager",
-  summary: "keep the queue healthy: schedule, reclaim, clear away",
+  summary: "keep the queue healthy: schedule, reclaim, fire triggers, clear away",
   help,
   options: {
     "data-dir": { type: "string" },

@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
-import type { Enqueued, NewJob, Notice, Store, Transaction } from "../store/store.ts";
+import type { Enqueued, NewJob, Notice, Queue, Store, Transaction } from "../store/store.ts";
 import type { JobDefinition } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
 import { answersOrThrow, Capacity } from "./capacity.ts";
@@ -12,7 +12,7 @@ import { Door, type DoorBucket } from "./door.ts";
 import { bucketsFor } from "./door-buckets.ts";
 import { enqueueIn } from "./enqueue-in.ts";
 import { Enqueuer, type HintTaker, type LocalWorker } from "./enqueuer.ts";
-import { type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
+import { checkCall, type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
 import { Placement } from "./placement.ts";
 import type { QueueCache } from "./queue-cache.ts";
 import { TenantCache } from "./tenant-cache.ts";
@@ -30,6 +30,17 @@ export interface IntakeOptions {
 }
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
+
+/** A job whose queue is known already, of whichever tenant. */
+export interface JobRequest {
+  readonly definition: Definition;
+  readonly payload: unknown;
+  readonly options: EnqueueOptions;
+  readonly queue: Queue;
+  /** Instead of a priority. */
+  readonly weight?: number | undefined;
+}
+
 const mostPerFlush = 1_000;
 
 export class Intake {
@@ -73,6 +84,8 @@ export class Intake {
     payloads: readonly Input[],
     optionsOf: (payload: Input, index: number) => EnqueueOptions,
   ): Promise<Enqueued[]> {
+    if (!Array.isArray(payloads))
+      throw new MillraceError("OPTION_INVALID", "enqueueMany takes a list of payloads.");
     const made: NewJob[] = [];
     for (const [i, payload] of payloads.entries()) {
       const making = this.#make(definition, payload, optionsOf(payload, i));
@@ -96,6 +109,18 @@ export class Intake {
     this.#tenants.invalidate();
   }
 
+  /** All of them or none, if there are at most 1,000. */
+  async enqueueInto(requests: readonly JobRequest[]): Promise<Enqueued[]> {
+    const { calls, config, events } = this.#options;
+    if (calls.closed) throw new MillraceError("STOPPED");
+    const made = requests.map(({ definition, payload, options, queue, weight }) => {
+      const job = newJob(definition, payload, options, queue, config, events);
+      return weight === undefined ? job : { ...job, weight };
+    });
+    const answers = await (made.length === 1 ? this.#send(made) : this.#sendMany(made));
+    return requests.map(({ definition }, i) => this.#acknowledge(definition, made[i], answers[i]));
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.#ready.close(), this.#named.close()]);
   }
@@ -109,6 +134,7 @@ export class Intake {
     const { calls, queues, config, events } = this.#options;
     // Handlers that finish while we stop may still enqueue what comes next.
     if (calls.closed) throw new MillraceError("STOPPED");
+    checkCall(definition, options);
     const queue = queues.known(definition.queue);
     if (queue === undefined || !this.#tenants.isLoaded) {
       const reading = calls.track(() =>

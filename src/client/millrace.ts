@@ -7,7 +7,6 @@ import type { Broker } from "../queue/broker.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { Events } from "../runtime/events.ts";
 import { createLog, type Log, logEvents } from "../runtime/log.ts";
-import { uuidv7 } from "../runtime/uuid.ts";
 import type {
   CancelResult,
   DeadLetterFilter,
@@ -19,17 +18,20 @@ import type {
   Store,
   WorkerPresence,
 } from "../store/store.ts";
+import type { BreakerGuard } from "../worker/breaker-guard.ts";
 import { type AnyJobDefinition, checkName, type JobDefinition } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
+import { Breakers } from "./breakers.ts";
 import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
 import { checkId } from "./check-id.ts";
-import { Intake } from "./intake.ts";
+import { Intake, type JobRequest } from "./intake.ts";
 import type { EnqueueOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
 import { type OpenedStore, openStore } from "./open-store.ts";
-import { QueueCache } from "./queue-cache.ts";
+import { countedQueues, QueueCache } from "./queue-cache.ts";
 import { checkQueueSettings } from "./queue-settings.ts";
+import { Repairs, unknownJob } from "./repairs.ts";
 import { type ResultOptions, resultOf, waitForEnd } from "./result.ts";
 import { type DrainWait, Tenants } from "./tenants.ts";
 import { Triggers } from "./triggers.ts";
@@ -62,6 +64,7 @@ export class Millrace {
   readonly notifications: Notifications;
   readonly triggers: Triggers;
   readonly tenants: Tenants;
+  readonly breakers: Breakers;
   readonly #parts: Parts;
   readonly #store: Store;
   readonly #broker: Broker | null;
@@ -69,6 +72,7 @@ export class Millrace {
   readonly #calls = new Calls();
   readonly #workers: Workers;
   readonly #intake: Intake;
+  readonly #repairs: Repairs;
   readonly #managers = new Set<Manager>();
   #stopping: Promise<void> | null = null;
 
@@ -82,7 +86,14 @@ export class Millrace {
     this.events = events;
     this.#store = store;
     this.#queues = new QueueCache(store, clock);
-    this.#workers = new Workers({ ...parts, store, broker, queues: this.#queues });
+    this.#repairs = new Repairs({ store, calls: this.#calls, get: (id) => this.get(id) });
+    this.breakers = new Breakers({ ...parts, store: store.breakers, calls: this.#calls });
+    const { breakers } = this;
+    const deliver = () => this.notifications.deliver();
+    this.#workers = new Workers({
+      ...{ ...parts, store, broker, breakers, deliver },
+      queues: this.#queues,
+    });
     this.triggers = new Triggers({ ...parts, store, queues: this.#queues, calls: this.#calls });
     this.#intake = new Intake({
       ...parts,
@@ -104,11 +115,8 @@ export class Millrace {
       },
     });
     this.webhooks = new Webhooks({
-      store: store.webhooks,
-      rules: config.webhooks,
-      calls: this.#calls,
-      intake: this.#intake,
-      clock,
+      ...{ store: store.webhooks, rules: config.webhooks, clock },
+      ...{ calls: this.#calls, intake: this.#intake },
     });
     this.notifications = new Notifications({ ...parts, store, workers: this.#workers });
   }
@@ -133,6 +141,11 @@ export class Millrace {
     return this.#store;
   }
 
+  /** How workers learn of ready jobs: over Redis, or from PostgreSQL alone. */
+  get dispatch(): "brokered" | "direct" {
+    return this.#broker?.canPut === true ? "brokered" : "direct";
+  }
+
   async enqueue<Input>(
     job: JobDefinition<Input, never, unknown>,
     payload: NoInfer<Input>,
@@ -149,6 +162,21 @@ export class Millrace {
   ): Promise<Enqueued[]> {
     const optionsOf = typeof options === "function" ? options : () => options;
     return this.#intake.enqueueMany(job as unknown as Definition, payloads, optionsOf);
+  }
+
+  /** The circuit breaker of an outside platform; all processes share it. */
+  breaker(name: string): BreakerGuard {
+    return this.breakers.guard(name);
+  }
+
+  /** Jobs whose queue is known already, of whichever tenant: what a service in front enqueues. */
+  async enqueueInto(requests: readonly JobRequest[]): Promise<Enqueued[]> {
+    return this.#intake.enqueueInto(requests);
+  }
+
+  /** Queues by tenant and name, or by id, as remembered for a few seconds. */
+  get queueCache(): Pick<QueueCache, "resolve" | "find" | "findById" | "invalidate"> {
+    return this.#queues;
   }
 
   async get(id: string): Promise<Job | null> {
@@ -171,21 +199,11 @@ export class Millrace {
   }
 
   async cancel(id: string, reason?: string): Promise<CancelResult> {
-    checkId("job", id);
-    const result = await this.#calls.track(() => this.#store.cancel(id, reason ?? null));
-    if (result === "unknown") throw new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
-    return result;
+    return this.#repairs.cancel(id, reason);
   }
 
   async delete(id: string, reason: string, actor = "api"): Promise<void> {
-    checkId("job", id);
-    const repair = { reason: needReason(reason), actor };
-    const deleted = await this.#calls.track(() => this.#store.delete(id, repair));
-    if (deleted) return;
-    const job = await this.get(id);
-    if (job === null) throw new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
-    if (job.state !== "deleted")
-      throw new MillraceError("ILLEGAL_TRANSITION", `Job ${id} is ${job.state}.`);
+    await this.#repairs.delete(id, reason, actor);
   }
 
   async deadLetters(filter: DeadLetterFilter = {}, limit = 100): Promise<Job[]> {
@@ -194,17 +212,13 @@ export class Millrace {
 
   /** Runs a dead, cancelled or expired job again as a new job that is linked to the old one. */
   async reprocess(id: string, reason: string, actor = "api"): Promise<Reprocessed> {
-    checkId("job", id);
-    const repair = { reason: needReason(reason), actor };
-    const made = await this.#calls.track(() => this.#store.reprocess(id, uuidv7(), repair));
+    const made = await this.#repairs.reprocess(id, reason, actor);
     this.#workers.hear({ kind: "ready", queueIds: [], late: false });
     return made;
   }
 
   async discard(id: string, reason: string, actor = "api"): Promise<void> {
-    checkId("job", id);
-    const repair = { reason: needReason(reason), actor };
-    await this.#calls.track(() => this.#store.discard(id, repair));
+    await this.#repairs.discard(id, reason, actor);
   }
 
   async configureQueue(name: string, settings: QueueSettings): Promise<Queue> {
@@ -237,16 +251,12 @@ export class Millrace {
   async explain(id: string): Promise<Explanation> {
     checkId("job", id);
     const facts = await this.#calls.track(() => this.#store.flow.factsOf(id));
-    if (facts === null) throw new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
+    if (facts === null) throw unknownJob(id);
     return explain(facts);
   }
 
   async queues(): Promise<(Queue & { counts: QueueCounts })[]> {
-    const [queues, counts] = await this.#calls.track(async () => {
-      const all = await this.#store.queues();
-      return [all, await this.#store.counts(all.map((queue) => queue.id))] as const;
-    });
-    return queues.map((queue) => ({ ...queue, counts: counts.get(queue.id) as QueueCounts }));
+    return this.#calls.track(() => countedQueues(this.#store));
   }
 
   async work(definitions: readonly AnyJobDefinition[], options: WorkOptions = {}): Promise<Worker> {
@@ -257,7 +267,9 @@ export class Millrace {
   /** Takes part in the election of a leader, and keeps the queue healthy while it is one. */
   async manage(): Promise<Manager> {
     if (this.#stopping !== null) throw new MillraceError("STOPPED");
-    const manager = new Manager({ ...this.#parts, store: this.#store, broker: this.#broker });
+    const { deliver } = this.notifications;
+    const own = { store: this.#store, broker: this.#broker, deliver };
+    const manager = new Manager({ ...this.#parts, ...own });
     this.#managers.add(manager);
     await manager.start();
     return manager;
@@ -277,15 +289,11 @@ export class Millrace {
     await this.notifications.close();
     await Promise.all([...this.#managers].map((manager) => manager.stop()));
     await this.#workers.stop();
+    await this.breakers.stop();
     await this.#calls.close();
     await this.#intake.close();
     await this.#broker?.close();
     await this.#parts.opened.close();
     this.events.emit("millrace.stopped", {});
   }
-}
-
-function needReason(reason: unknown): string {
-  if (typeof reason === "string" && reason.trim() !== "" && reason.length <= 2_000) return reason;
-  throw new MillraceError("REASON_REQUIRED", "Give a reason of at most 2,000 characters.");
 }

@@ -36,6 +36,14 @@ type Definition = JobDefinition<unknown, unknown, unknown>;
 
 const longest = 100 * 365 * 86_400_000;
 
+/** What no type checker lets pass, and plain JavaScript does. */
+export function checkCall(definition: Definition, options: EnqueueOptions): void {
+  if (typeof definition?.type !== "string" || typeof definition.queue !== "string")
+    throw new MillraceError("OPTION_INVALID", "What is enqueued must be made by defineJob.");
+  if (typeof options !== "object" || options === null)
+    throw new MillraceError("OPTION_INVALID", "The options of an enqueue must be an object.");
+}
+
 /** The payload as the schema sees it must be valid; what is stored is what was given. */
 export function validateSchema(definition: Definition, payload: unknown): void | Promise<void> {
   if (definition.schema === undefined) return;
@@ -152,7 +160,8 @@ const positive = (value: number | undefined) => (value === 0 ? undefined : value
 const optionalName = (what: string, value: string | undefined) =>
   value === undefined ? undefined : checkName(what, value);
 
-function toJson(payload: unknown): string | undefined {
+/** Undefined for what cannot be written. */
+export function toJson(payload: unknown): string | undefined {
   try {
     return JSON.stringify(payload);
   } catch {

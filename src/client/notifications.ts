@@ -3,7 +3,12 @@
 import type { Config } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Delivery } from "../domain/notification.ts";
-import type { BackoffOptions, RetryPolicy } from "../domain/retry-policy.ts";
+import {
+  type BackoffOptions,
+  defaultRetryPolicy,
+  exponentialBackoff,
+  type RetryPolicy,
+} from "../domain/retry-policy.ts";
 import { Deliverer } from "../manager/deliverer.ts";
 import { createNotifier, deliveryQueue, deliveryType } from "../manager/notifier.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -12,6 +17,7 @@ import type { Loop, LoopReport } from "../runtime/loop.ts";
 import type { Store } from "../store/store.ts";
 import { type AnyJobDefinition, checkNumber, defineJob } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
+import { checkOptions } from "./check-options.ts";
 import type { Workers } from "./workers.ts";
 
 export interface NotificationOptions {
@@ -34,11 +40,14 @@ interface Parts {
   readonly events: Events;
 }
 
+const fields = new Set(["concurrency", "timeoutMs", "maxAttempts", "retry", "failingAfter"]);
 const defaults = { concurrency: 10, timeoutMs: 10_000, failingAfter: 10 };
 
 export class Notifications {
   readonly #parts: Parts;
   #running: Promise<{ notifier: Loop; worker: Worker; forget: () => void }> | null = null;
+  /** A worker for deliveries alone: a manager or a worker of this process has made or found some. */
+  #delivering: Promise<Worker> | null = null;
   #stopped = false;
 
   constructor(parts: Parts) {
@@ -48,6 +57,7 @@ export class Notifications {
   /** Starts once; further calls wait for the first. */
   async start(options: NotificationOptions = {}): Promise<void> {
     if (this.#stopped) throw new MillraceError("STOPPED");
+    checkOptions("notifications", options, fields);
     this.#running ??= this.#start(options).catch((error: unknown) => {
       this.#running = null;
       throw error;
@@ -59,7 +69,18 @@ export class Notifications {
     return (await this.#running)?.notifier.report ?? null;
   }
 
+  /** Runs deliveries from now on, with the defaults; whoever dispatches does so in its own process. */
+  readonly deliver = (): void => {
+    if (this.#stopped || this.#running !== null || this.#delivering !== null) return;
+    this.#delivering = this.#work({});
+    this.#delivering.catch((error: unknown) => {
+      this.#delivering = null;
+      this.#parts.events.emit("service.failed", { service: "deliveries", error });
+    });
+  };
+
   async stop(): Promise<void> {
+    await this.#stopDelivering();
     const running = await this.#running?.catch(() => null);
     this.#running = null;
     if (running === null || running === undefined) return;
@@ -74,16 +95,17 @@ export class Notifications {
   }
 
   async #start(options: NotificationOptions) {
-    const { workers, config } = this.#parts;
-    const delivery = this.#define(options);
+    const { workers, config, store } = this.#parts;
+    const maxAttempts = checkNumber("maxAttempts", options.maxAttempts, 1, 1000);
     const notifier = createNotifier({
       ...this.#parts,
+      session: store.notifier(),
+      isWanted: async () => true,
       intervalMs: config.pollMs,
-      maxAttempts: checkNumber("maxAttempts", options.maxAttempts, 1, 1000),
+      maxAttempts,
     });
-    const worker = await workers.start([delivery], {
-      concurrency: options.concurrency ?? defaults.concurrency,
-    });
+    const worker = await this.#work(options);
+    await this.#stopDelivering();
     const forget = workers.onNotice((notice) => {
       if (notice.kind === "notifications") notifier.wake();
     });
@@ -91,21 +113,46 @@ export class Notifications {
     return { notifier, worker, forget };
   }
 
+  async #work(options: NotificationOptions): Promise<Worker> {
+    const concurrency = options.concurrency ?? defaults.concurrency;
+    return this.#parts.workers.start([this.#define(options)], { concurrency });
+  }
+
+  async #stopDelivering(): Promise<void> {
+    const worker = await this.#delivering?.catch(() => null);
+    this.#delivering = null;
+    await worker?.stop();
+  }
+
   #define(options: NotificationOptions): AnyJobDefinition {
-    const { store, config, clock, events } = this.#parts;
+    const { store, config, clock, random, events } = this.#parts;
+    const concurrency = options.concurrency ?? defaults.concurrency;
+    if (
+      options.retry === null ||
+      !["undefined", "object", "function"].includes(typeof options.retry)
+    )
+      throw new MillraceError("OPTION_INVALID", "retry must be a policy or its numbers.");
+    const retry =
+      typeof options.retry === "object"
+        ? exponentialBackoff(options.retry)
+        : (options.retry ?? defaultRetryPolicy);
     const deliverer = new Deliverer({
       webhooks: store.webhooks,
       rules: config.webhooks,
       timeoutMs: checkNumber("timeoutMs", options.timeoutMs, 1, 600_000) ?? defaults.timeoutMs,
       failingAfter:
         checkNumber("failingAfter", options.failingAfter, 1, 1_000_000) ?? defaults.failingAfter,
+      retry,
+      // One receiver that takes its time leaves half of the room to others.
+      perWebhook: Math.max(1, Math.floor(concurrency / 2)),
       clock,
+      random,
       events,
     });
     return defineJob({
       type: deliveryType,
       queue: deliveryQueue,
-      ...(options.retry === undefined ? {} : { retry: options.retry }),
+      retry,
       run: ({ payload, attempt, signal }) =>
         deliverer.deliver(payload as Delivery, { attempt, signal }),
     });

@@ -8,6 +8,8 @@ import { weightOf } from "../domain/priority.ts";
 import { createSchedule } from "../domain/schedule.ts";
 import { payloadOf, type Trigger, type TriggerSettings, triggerTypes } from "../domain/trigger.ts";
 import { type AnyJobDefinition, checkName, checkNumber } from "../worker/job-definition.ts";
+import { checkOptions } from "./check-options.ts";
+import { toJson } from "./new-job.ts";
 
 interface CommonOptions {
   readonly name: string;
@@ -60,11 +62,16 @@ const longestIntervalMs = 86_400_000;
 
 const common =
   "name tenant enabled type jobType jobQueue priority maxAttempts maxRuntimeMs payload";
-const known = new Set<string>([...common.split(" "), "category", ...timeOnly, ...queueOnly]);
+const known = new Set([...common.split(" "), "category", ...timeOnly, ...queueOnly]);
+const given = new Set([...known, "job"]);
 
 /** The definition's own settings, unless the trigger says otherwise. */
-export function withDefinition({ job, ...options }: AnyTriggerOptions): AnyTriggerOptions {
+export function withDefinition(said: AnyTriggerOptions): AnyTriggerOptions {
+  checkOptions("triggers", said, given, "TRIGGER_INVALID");
+  const { job, ...options } = said;
   if (job === undefined) return options;
+  if (typeof job?.type !== "string" || typeof job.queue !== "string")
+    throw new MillraceError("TRIGGER_INVALID", "job must be what defineJob has made.");
   return {
     jobType: job.type,
     jobQueue: job.queue,
@@ -109,9 +116,7 @@ export function checkSettings(
   queueIds: ReadonlyMap<string, number>,
   config: Config,
 ): TriggerSettings {
-  const unknown = Object.keys(options).find((name) => !known.has(name));
-  if (unknown !== undefined)
-    throw new MillraceError("TRIGGER_INVALID", `"${unknown}" is not a field of triggers.`);
+  checkOptions("triggers", options, known, "TRIGGER_INVALID");
   const type = oneOf("type", options.type, triggerTypes);
   refuseFields(options, type === "TIME" ? queueOnly : timeOnly, type);
   const jobType = checkName("type", options.jobType);
@@ -120,17 +125,17 @@ export function checkSettings(
     type,
     tenant: checkName("tenant", options.tenant ?? "default"),
     name: checkName("trigger's name", options.name),
-    enabled: options.enabled !== false,
+    enabled: flag("enabled", options.enabled, true),
     cron: type === "TIME" ? text("cron", options.cron) : null,
     timeZone: type === "TIME" ? text("timeZone", options.timeZone ?? "UTC") : null,
     missedSlots: oneOf("missedSlots", options.missedSlots ?? "skip", missedSlotPolicies),
     maxCatchUp: checkNumber("maxCatchUp", options.maxCatchUp, 1, 1_000) ?? 100,
-    queueId: type === "QUEUE" ? idOf(options.queue) : null,
+    queueId: type === "QUEUE" ? idOf(checkName("queue", options.queue)) : null,
     batchSize: checkNumber("batchSize", options.batchSize, 1, 1_000) ?? 1,
     pollingIntervalMs:
       checkNumber("pollingIntervalMs", options.pollingIntervalMs, 1_000, longestIntervalMs) ??
       30_000,
-    onArrival: options.onArrival === true,
+    onArrival: flag("onArrival", options.onArrival, false),
     jobType,
     jobQueueId: idOf(options.jobQueue ?? "default") ?? 0,
     priority: options.priority ?? null,
@@ -158,7 +163,7 @@ export function samplePayload(settings: TriggerSettings, config: Config): unknow
   const id = "00000000-0000-7000-8000-000000000000";
   const items = type === "QUEUE" ? { items: Array(settings.batchSize).fill(id) } : {};
   const sample = payloadOf(settings, { id, key: `trigger:${id}`, ...items });
-  const check = checkPayload(sample, JSON.stringify(sample), {
+  const check = checkPayload(sample, toJson(sample), {
     category: category ?? undefined,
     categories: config.categories,
     limits: config.payloadLimits,
@@ -184,6 +189,11 @@ function oneOf<T extends string>(name: string, value: unknown, allowed: readonly
   const found = allowed.find((one) => one === value);
   if (found !== undefined) return found;
   throw new MillraceError("TRIGGER_INVALID", `${name} must be one of ${allowed.join(", ")}.`);
+}
+
+function flag(name: string, value: unknown, otherwise: boolean): boolean {
+  if (value === undefined || typeof value === "boolean") return value ?? otherwise;
+  throw new MillraceError("TRIGGER_INVALID", `${name} must be true or false.`);
 }
 
 function text(name: string, value: unknown): string {

@@ -1,10 +1,11 @@
 // Triggers on the facade: `millrace.triggers`.
 
+import { isDeepStrictEqual } from "node:util";
 import type { Config } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { ClaimedJob } from "../domain/job.ts";
 import { createSchedule, slotsBetween } from "../domain/schedule.ts";
-import type { Trigger } from "../domain/trigger.ts";
+import type { Trigger, TriggerSettings } from "../domain/trigger.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
 import type { Store } from "../store/store.ts";
@@ -12,6 +13,7 @@ import type { ItemOutcome, TriggerFilter } from "../store/triggers.ts";
 import { checkName, checkNumber, type JobDefinition } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
 import { checkId } from "./check-id.ts";
+import { checkOptions } from "./check-options.ts";
 import { validateSchema } from "./new-job.ts";
 import type { QueueCache } from "./queue-cache.ts";
 import {
@@ -35,6 +37,14 @@ interface Parts {
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
 const farAway = new Date(8_640_000_000_000_000);
+const [firstDay, lastDay] = [new Date(0), new Date("9999-12-31T00:00:00Z")];
+const filters = new Set(["tenant", "type", "name"]);
+
+class PayloadMoved extends MillraceError {
+  constructor(message: string) {
+    super("TRIGGER_INVALID", message);
+  }
+}
 
 export class Triggers {
   readonly #parts: Parts;
@@ -47,7 +57,8 @@ export class Triggers {
     const { calls, config, store } = this.#parts;
     const given = withDefinition(options);
     return calls.track(async () => {
-      const settings = checkSettings(given, await this.#queueIds(given), config);
+      const named = await this.#queueIds(given, given.tenant ?? "default");
+      const settings = checkSettings(given, named, config);
       await validateJob(options, samplePayload(settings, config));
       return store.triggers.create(uuidv7(), settings);
     });
@@ -59,7 +70,9 @@ export class Triggers {
   }
 
   async list(filter: TriggerFilter = {}, limit = 1_000): Promise<Trigger[]> {
-    return this.#parts.calls.track(() => this.#parts.store.triggers.list(filter, limit));
+    checkFilter(filter);
+    const most = checkNumber("limit", limit, 1, 100_000) ?? 1_000;
+    return this.#parts.calls.track(() => this.#parts.store.triggers.list(filter, most));
   }
 
   /** Only what is named changes. Changing the times, like enabling, starts from now. */
@@ -70,17 +83,36 @@ export class Triggers {
     if (given.type !== undefined || given.tenant !== undefined)
       throw new MillraceError("TRIGGER_INVALID", "A trigger keeps its type and its tenant.");
     return calls.track(async () => {
-      const named = await this.#queueIds(given);
-      return store.triggers.update(id, (trigger) => {
-        const known = new Map(named);
-        if (trigger.queue !== null && trigger.queueId !== null)
-          known.set(trigger.queue, trigger.queueId);
-        known.set(trigger.jobQueue, trigger.jobQueueId);
-        // Another type may be of another category.
-        const category = given.jobType === undefined ? {} : { category: null };
-        return checkSettings({ ...optionsOf(trigger), ...category, ...given }, known, config);
-      });
+      const tenant = (await store.triggers.find(id))?.tenant ?? "default";
+      const named = await this.#queueIds(given, tenant);
+      const settingsOf = (trigger: Trigger) => changed(trigger, given, named, config);
+      if (changes.job === undefined) return store.triggers.update(id, settingsOf);
+      return this.#updateJob(id, changes, settingsOf);
     });
+  }
+
+  /** The job's schema is asked outside of the transaction, about what the change will find inside. */
+  async #updateJob(
+    id: string,
+    changes: TriggerChanges,
+    settingsOf: (trigger: Trigger) => TriggerSettings,
+  ): Promise<Trigger> {
+    const { config, store } = this.#parts;
+    for (let tries = 1; ; tries++) {
+      const seen = await store.triggers.find(id);
+      if (seen === null) throw new MillraceError("TRIGGER_NOT_FOUND", `There is no trigger ${id}.`);
+      const sample = samplePayload(settingsOf(seen), config);
+      await validateJob(changes, sample);
+      try {
+        return await store.triggers.update(id, (trigger) => {
+          const settings = settingsOf(trigger);
+          if (isDeepStrictEqual(samplePayload(settings, config), sample)) return settings;
+          throw new PayloadMoved("Others keep changing this trigger's payload.");
+        });
+      } catch (error) {
+        if (!(error instanceof PayloadMoved) || tries === 5) throw error;
+      }
+    }
   }
 
   async enable(id: string): Promise<Trigger> {
@@ -107,7 +139,11 @@ export class Triggers {
     const { cron, timeZone } = schedule;
     if (cron === null) return [];
     const after = options.after ?? this.#parts.clock.now();
-    return slotsBetween(createSchedule(cron, timeZone ?? "UTC"), after, farAway, count);
+    if (!(after instanceof Date) || !(after >= firstDay && after < lastDay))
+      throw new MillraceError("OPTION_INVALID", "after must be a Date from 1970 to 9999.");
+    const zone = scheduleText("timeZone", timeZone ?? "UTC");
+    const parsed = createSchedule(scheduleText("cron", cron), zone);
+    return slotsBetween(parsed, after, farAway, count);
   }
 
   /**
@@ -122,20 +158,54 @@ export class Triggers {
     checkId("job", itemId);
     const { calls, store, random } = this.#parts;
     const { id: jobId, token } = job;
+    checkId("job", jobId);
+    if (typeof token?.claimId !== "string")
+      throw new MillraceError("OPTION_INVALID", "Give the job as your handler got it.");
     return calls.track(() =>
       store.triggers.settleItem({ itemId, jobId, token, outcome, random: random() }),
     );
   }
 
-  async #queueIds({ type, queue, jobQueue }: AnyTriggerOptions): Promise<Map<string, number>> {
+  async #queueIds(
+    { type, queue, jobQueue }: AnyTriggerOptions,
+    tenant: string,
+  ): Promise<Map<string, number>> {
     const names = [queue, jobQueue ?? (type === undefined ? undefined : "default")];
-    const wanted = [...new Set(names.flatMap((name) => name ?? []))];
-    for (const name of wanted) checkName("queue", name);
-    const queues = wanted.length === 0 ? [] : await this.#parts.queues.ensure(wanted);
-    return new Map(queues.map(({ name, id }) => [name, id]));
+    const ids = new Map<string, number>();
+    for (const name of new Set(names.flatMap((one) => one ?? []))) {
+      const { id } = await this.#parts.queues.resolve(tenant, checkName("queue", name));
+      ids.set(name, id);
+    }
+    return ids;
   }
 }
 
-async function validateJob({ job }: TriggerOptions, payload: unknown): Promise<void> {
+function checkFilter(filter: TriggerFilter): void {
+  checkOptions("a filter of triggers", filter, filters);
+  for (const [name, value] of Object.entries(filter))
+    if (value !== undefined) checkName(name, value);
+}
+
+function scheduleText(name: string, value: unknown): string {
+  if (typeof value === "string") return value;
+  throw new MillraceError("SCHEDULE_INVALID", `${name} must be a text.`);
+}
+
+/** A trigger as it will be, with these changes laid over it. */
+function changed(
+  trigger: Trigger,
+  given: AnyTriggerOptions,
+  named: ReadonlyMap<string, number>,
+  config: Config,
+): TriggerSettings {
+  const known = new Map(named);
+  if (trigger.queue !== null && trigger.queueId !== null) known.set(trigger.queue, trigger.queueId);
+  known.set(trigger.jobQueue, trigger.jobQueueId);
+  // Another type may be of another category.
+  const category = given.jobType === undefined ? {} : { category: null };
+  return checkSettings({ ...optionsOf(trigger), ...category, ...given }, known, config);
+}
+
+async function validateJob({ job }: TriggerChanges, payload: unknown): Promise<void> {
   if (job !== undefined) await validateSchema(job as unknown as Definition, payload);
 }

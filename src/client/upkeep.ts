@@ -1,12 +1,13 @@
-// What every worker process does for the queue's health: while there is no leader it promotes, reclaims
-// and tidies; while there is one it tells it of jobs that fall due.
+// What every worker process does for the queue's health: while there is no leader it promotes, reclaims,
+// tidies, fires triggers and tells webhooks; while there is one it tells it of jobs that fall due.
 
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config.ts";
 import { createJanitor } from "../manager/janitor.ts";
 import { LeaderWatch } from "../manager/leader-watch.ts";
+import { createNotifier } from "../manager/notifier.ts";
 import { createReclaimer } from "../manager/reclaimer.ts";
-import { createScheduler } from "../manager/scheduler.ts";
+import { createScheduler, type Scheduler } from "../manager/scheduler.ts";
 import { TriggerRunner } from "../manager/trigger-runner.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
@@ -19,6 +20,7 @@ export interface UpkeepOptions {
   readonly config: Config;
   readonly hear: (notice: Notice) => void;
   readonly settled: () => number;
+  readonly deliver: () => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
@@ -29,9 +31,9 @@ const announceEveryMs = 50;
 export class Upkeep implements Service {
   readonly name = "upkeep";
   readonly #sessions: readonly { close(): Promise<void> }[];
-  readonly #scheduler: Loop;
+  readonly #scheduler: Scheduler;
   readonly #triggers: TriggerRunner;
-  readonly #loops: readonly (Loop | TriggerRunner)[];
+  readonly #loops: readonly (Loop | Scheduler | TriggerRunner)[];
   readonly #session: UpkeepSession;
   readonly #watch: LeaderWatch;
   readonly #options: UpkeepOptions;
@@ -73,7 +75,13 @@ export class Upkeep implements Service {
       session: triggers,
       intervalMs: config.triggerMs,
     });
-    this.#loops = [this.#scheduler, reclaimer, janitor, this.#triggers];
+    const notifier = createNotifier({
+      ...shared,
+      ...{ store, session: store.notifier(), intervalMs: config.pollMs, deliver: options.deliver },
+      // A leader that is being replaced, or whoever runs notifications, comes first.
+      minAgeMs: 2 * config.leaderTtlMs,
+    });
+    this.#loops = [this.#scheduler, reclaimer, janitor, this.#triggers, notifier];
   }
 
   get reports(): LoopReport[] {
@@ -81,15 +89,14 @@ export class Upkeep implements Service {
   }
 
   hear(notice: Notice): void {
-    // A job falls due: perhaps sooner than the scheduler meant to look.
-    if (notice.kind === "due") this.#scheduler.wake();
+    if (notice.kind === "due") this.#scheduler.due(notice.delayMs);
     this.#triggers.hear(notice);
   }
 
   /** The same for a job of this process, of which nobody else knows yet. */
   delayed(delayMs: number): void {
     this.#watch.isVacant().then(
-      (isVacant) => (isVacant ? this.#scheduler.wake() : this.#announce(delayMs)),
+      (isVacant) => (isVacant ? this.#scheduler.due(delayMs) : this.#announce(delayMs)),
       () => this.#scheduler.wake(),
     );
   }

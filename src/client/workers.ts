@@ -13,6 +13,7 @@ import { Executor } from "../worker/executor.ts";
 import { type AnyJobDefinition, checkName, checkNumber } from "../worker/job-definition.ts";
 import { type DefaultHandler, Registry } from "../worker/registry.ts";
 import { Worker } from "../worker/worker.ts";
+import type { Breakers } from "./breakers.ts";
 import type { QueueCache } from "./queue-cache.ts";
 import { Upkeep } from "./upkeep.ts";
 
@@ -32,7 +33,10 @@ export interface WorkersOptions {
   readonly config: Config;
   readonly queues: QueueCache;
   readonly broker: Broker | null;
+  readonly breakers: Breakers;
   readonly log: Log;
+  /** Makes this process deliver to webhooks, if it does not yet. */
+  readonly deliver: () => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
@@ -75,6 +79,7 @@ export class Workers {
   hear(notice: Notice): void {
     this.#upkeep?.hear(notice);
     if (notice.kind === "queues") this.#options.queues.invalidate();
+    this.#options.breakers.hear(notice);
     for (const worker of this.#running) worker.hear(notice);
     for (const hear of this.#hearers) hear(notice);
   }
@@ -98,13 +103,16 @@ export class Workers {
   }
 
   #create(registry: Registry, queues: readonly Queue[], options: WorkOptions): Worker {
-    const { config, log, store, broker, clock, random, events } = this.#options;
+    const { config, log, store, broker, breakers, clock, random, events } = this.#options;
     const { resultLimitBytes, pollMs, leaseMs, renewMs } = config;
     const worker: Worker = new Worker({
       name: options.name ?? `${hostname()}:${process.pid}:${uuidv7().slice(-4)}`,
       store,
       registry,
-      executor: new Executor({ registry, log, random, resultLimitBytes }),
+      executor: new Executor({
+        ...{ registry, log, random, resultLimitBytes },
+        breaker: (platform) => breakers.guard(platform),
+      }),
       queues,
       readQueues: () => this.#options.queues.ensure(queues.map((queue) => queue.name)),
       concurrency: concurrencyOf(options.concurrency),

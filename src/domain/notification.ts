@@ -2,7 +2,13 @@
 
 import { secretValueKind } from "./sensitive-values.ts";
 
-export const notificationKinds = ["job.dead", "queue.deep"] as const;
+export const notificationKinds = [
+  "job.dead",
+  "queue.deep",
+  "trigger.failed",
+  "breaker.opened",
+  "breaker.closed",
+] as const;
 export type NotificationKind = (typeof notificationKinds)[number];
 
 /** A row beside what it tells of. An older process passes on kinds that a newer one has raised. */

@@ -1,5 +1,6 @@
 // How a run ended, named by intent. The worker and the reclaimer both decide here and nowhere else.
 
+import { BreakerOpenError, returnDelayMs } from "./circuit-breaker.ts";
 import { describeError, storable } from "./describe-error.ts";
 import { type Classifier, classify, type JobError, Snooze } from "./error-class.ts";
 import type { RetryPolicy } from "./retry-policy.ts";
@@ -31,8 +32,12 @@ export function outcomeOfFailure(
   context: { policy: RetryPolicy; random: number; classifier?: Classifier | undefined },
 ): Outcome {
   if (thrown instanceof Snooze) {
-    const reason = storable(thrown.message, maxReasonBytes);
+    const reason = storable(String(thrown.message), maxReasonBytes);
     return { kind: "snoozed", delayMs: storableDelay(thrown.delayMs), reason };
+  }
+  if (thrown instanceof BreakerOpenError) {
+    const delayMs = storableDelay(returnDelayMs(thrown, context.random));
+    return { kind: "snoozed", delayMs, reason: storable(thrown.message, maxReasonBytes) };
   }
   const failure = classify(thrown, context.classifier);
   const error = describeError(run.type, thrown, failure);

@@ -17,7 +17,11 @@ export function weightOf(label: string | undefined, priorities: Priorities): num
 }
 
 export function checkPriorities(priorities: Priorities): Priorities {
+  if (typeof priorities !== "object" || priorities === null)
+    throw new MillraceError("OPTION_INVALID", "Priorities must be labels with their weights.");
   for (const [label, weight] of Object.entries(priorities)) {
+    if (label === "" || !label.isWellFormed())
+      throw new MillraceError("OPTION_INVALID", "The label of a priority must be a text.");
     if (!Number.isInteger(weight) || weight < -100 || weight > 100) {
       throw new MillraceError(
         "OPTION_INVALID",

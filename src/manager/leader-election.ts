@@ -19,14 +19,17 @@ export interface LeaderElection {
 export interface CandidateOptions {
   readonly election: LeaderElection;
   readonly ttlMs: number;
-  /** Called with each new term; the next campaign waits until what it returns has ended. */
+  /**
+   * Called with each new term; the next campaign waits until what it returns has ended. The signal's
+   * reason says why the term is over.
+   */
   readonly serve: (term: number, over: AbortSignal) => Promise<void>;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
 }
 
-type Reason = EventMap["leader.lost"]["reason"];
+export type LossReason = EventMap["leader.lost"]["reason"];
 
 export class Candidate implements Service {
   readonly name = "candidate";
@@ -85,7 +88,7 @@ export class Candidate implements Service {
     const reason = await this.#keep(term);
     this.#term = null;
     events.emit("leader.lost", { term, reason });
-    over.abort();
+    over.abort(reason);
     await served;
     // After the services have ended, so that their last writes are still a leader's. Also when answers
     // were lost: the renewals themselves may have arrived, and would keep others waiting.
@@ -93,7 +96,7 @@ export class Candidate implements Service {
   }
 
   /** Renews until the term ends, and says why it did. Never waits longer than the term lasts. */
-  async #keep(term: number): Promise<Reason> {
+  async #keep(term: number): Promise<LossReason> {
     const { clock, ttlMs } = this.#options;
     const { signal } = this.#stopping;
     let pauseMs = ttlMs / 3;

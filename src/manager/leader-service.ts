@@ -12,6 +12,8 @@ export type ServiceReport = LoopReport;
 export interface LeaderService extends Service {
   readonly report: ServiceReport;
   hear?(notice: Notice): void;
+  /** Lets go of the connection it waits for: what is under way fails, and stop() need not wait for it. */
+  abandon?(): Promise<void>;
 }
 
 export interface LeaderContext {
@@ -19,6 +21,8 @@ export interface LeaderContext {
   readonly broker: Broker | null;
   /** Under which every write is made: store.asLeader(term, …), store.upkeep(term). */
   readonly term: number;
+  /** Makes this process deliver to webhooks, if it does not yet. */
+  readonly deliver: () => void;
   readonly config: Config;
   readonly clock: Clock;
   readonly random: () => number;

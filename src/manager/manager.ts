@@ -1,9 +1,10 @@
 // A manager: a candidate for the office of leader, and the list of services that run while it holds it.
 
 import { randomUUID } from "node:crypto";
+import type { Clock } from "../runtime/clock.ts";
 import type { Service } from "../runtime/service.ts";
 import type { Notice } from "../store/store.ts";
-import { Candidate, type LeaderElection } from "./leader-election.ts";
+import { Candidate, type LeaderElection, type LossReason } from "./leader-election.ts";
 import type {
   LeaderContext,
   LeaderService,
@@ -26,6 +27,8 @@ export class Manager implements Service {
   #candidate: Candidate | null = null;
   #election: LeaderElection | null = null;
   #running: readonly LeaderService[] = [];
+  /** What services of earlier terms may still be waiting for. Their writes are refused. */
+  #ending: Promise<unknown> = Promise.resolve();
   #stopped = false;
 
   constructor(options: ManagerOptions) {
@@ -62,6 +65,7 @@ export class Manager implements Service {
     this.#stopped = true;
     await this.#candidate?.stop();
     await this.#election?.close();
+    await this.#ending;
   }
 
   async #serve(term: number, over: AbortSignal): Promise<void> {
@@ -78,8 +82,29 @@ export class Manager implements Service {
       if (over.aborted) resolve();
       else over.addEventListener("abort", () => resolve(), { once: true });
     });
-    await Promise.all(running.map((service) => service.stop()));
-    await (await listening)?.close();
+    const ended = Promise.all([
+      ...running.map((service) => service.stop()),
+      listening.then((listener) => listener?.close()),
+    ]);
+    this.#ending = Promise.allSettled([this.#ending, ended]);
+    await this.#stepDown(running, ended, over.reason);
+  }
+
+  /**
+   * Whoever resigns lets its rounds end. Whoever lost its term has nothing more to write, and may have
+   * lost it because nobody answers: what still waits for an answer is given up, and never holds up the
+   * next campaign for long.
+   */
+  async #stepDown(
+    running: readonly LeaderService[],
+    ended: Promise<unknown>,
+    reason: LossReason,
+  ): Promise<void> {
+    const { clock, config } = this.#options;
+    const patienceMs = config.leaderTtlMs / 2;
+    if (reason === "resigned" && (await isOverWithin(ended, patienceMs, clock))) return;
+    for (const service of running) void service.abandon?.();
+    await isOverWithin(ended, patienceMs, clock);
   }
 
   async #createElection(): Promise<LeaderElection> {
@@ -91,4 +116,14 @@ export class Manager implements Service {
     const connectTimeoutMs = config.redisHealthCheckTimeoutMs;
     return new RedisElection({ ...own, url: redis.low, connectTimeoutMs, events });
   }
+}
+
+async function isOverWithin(ended: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
+  const enough = new AbortController();
+  const isOver = await Promise.race([
+    ended.then(() => true),
+    clock.sleep(ms, enough.signal).then(() => false),
+  ]);
+  enough.abort();
+  return isOver;
 }

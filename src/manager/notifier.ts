@@ -8,14 +8,27 @@ import type { Events } from "../runtime/events.ts";
 import { Loop } from "../runtime/loop.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
 import type { Store } from "../store/store.ts";
-import type { DeliveryJob, Dispatched, DispatchPlan, Webhook } from "../store/webhook.ts";
+import type {
+  DeliveryJob,
+  Dispatched,
+  DispatchPlan,
+  NotifierSession,
+  Webhook,
+} from "../store/webhook.ts";
 
 export const deliveryQueue = "millrace.webhooks";
 export const deliveryType = "millrace.webhook_delivery";
 
 export interface NotifierOptions {
-  readonly store: Pick<Store, "webhooks" | "ensureQueues">;
+  readonly store: Pick<Store, "ensureQueues">;
+  readonly session: NotifierSession;
+  /** False while somebody else does it. */
+  readonly isWanted: () => Promise<boolean>;
   readonly intervalMs: number;
+  /** Leaves what is younger to others. */
+  readonly minAgeMs?: number;
+  /** Called when deliveries wait that nobody has taken. */
+  readonly deliver?: () => void;
   /** Of each delivery. */
   readonly maxAttempts?: number | undefined;
   readonly clock: Clock;
@@ -27,23 +40,33 @@ const batch = 50;
 const defaultMaxAttempts = 20;
 
 export function createNotifier(options: NotifierOptions): Loop {
-  const { store, events, maxAttempts = defaultMaxAttempts } = options;
+  const { store, session, isWanted, deliver, minAgeMs = 0 } = options;
+  const { events, maxAttempts = defaultMaxAttempts } = options;
   let queueId: number | undefined;
+
+  async function dispatchAll(): Promise<number> {
+    queueId ??= (await store.ensureQueues("", [deliveryQueue]))[0]?.id;
+    if (queueId === undefined) throw new Error(`there is no queue ${deliveryQueue}`);
+    const plan = planDeliveries({ queueId, maxAttempts });
+    let count = 0;
+    for (;;) {
+      const dispatched = await session.dispatch({ limit: batch, queueId, plan, minAgeMs });
+      report(dispatched, events);
+      if (dispatched.jobs.length > 0) deliver?.();
+      count += dispatched.notifications.length;
+      if (dispatched.notifications.length < batch) return count;
+    }
+  }
+
   return new Loop({
     ...options,
     name: "notifier",
     run: async () => {
-      queueId ??= (await store.ensureQueues("", [deliveryQueue]))[0]?.id;
-      if (queueId === undefined) throw new Error(`there is no queue ${deliveryQueue}`);
-      const plan = planDeliveries({ queueId, maxAttempts });
-      await store.webhooks.raiseDepths();
-      let processed = 0;
-      for (;;) {
-        const dispatched = await store.webhooks.dispatch(batch, queueId, plan);
-        report(dispatched, events);
-        processed += dispatched.notifications.length;
-        if (dispatched.notifications.length < batch) return { processed };
-      }
+      if (!(await isWanted())) return { processed: 0 };
+      await session.raiseDepths();
+      const { notifications, deliveries } = await session.outlook(deliveryQueue, minAgeMs);
+      if (deliveries) deliver?.();
+      return { processed: notifications ? await dispatchAll() : 0 };
     },
   });
 }

@@ -1,5 +1,5 @@
-// Fires triggers that are due and ends what their jobs hold. Any number may run: what each does is one
-// transaction that only one of them gets. docs/design/triggers.md
+// Fires triggers that are due and ends what their jobs hold. The leader does so, and workers while there is
+// none; any number may run: what each does is one transaction that only one of them gets. docs/design/triggers.md
 
 import { MillraceError } from "../domain/errors.ts";
 import { failureDelayMs, type TriggerError } from "../domain/trigger.ts";
@@ -12,6 +12,8 @@ import type { DueTrigger, TriggerSession } from "../store/triggers.ts";
 
 export interface TriggerRunnerOptions {
   readonly session: TriggerSession;
+  /** False while somebody else does it. */
+  readonly isWanted: () => Promise<boolean>;
   /** It sleeps until the next trigger is due, and this long at most. */
   readonly intervalMs: number;
   readonly clock: Clock;
@@ -25,6 +27,8 @@ const mostHolding = 10_000;
 const watchfulMs = 1_000;
 /** What is due and in somebody else's hands is looked at again after this. */
 const busyMs = 100;
+
+const nobodysFault: ReadonlySet<string> = new Set(["DATABASE_UNAVAILABLE", "NOT_LEADER"]);
 
 export class TriggerRunner implements Service {
   readonly name = "trigger runner";
@@ -68,7 +72,8 @@ export class TriggerRunner implements Service {
   }
 
   async #round(): Promise<{ processed: number; nextMs?: number }> {
-    const { session } = this.#options;
+    const { session, isWanted } = this.#options;
+    if (!(await isWanted())) return { processed: 0, nextMs: watchfulMs };
     let processed = 0;
     for (;;) {
       const due = await session.due(batch);
@@ -121,10 +126,10 @@ export class TriggerRunner implements Service {
     return jobs;
   }
 
-  /** Kept with the trigger; a database that does not answer is nobody's failure but its own. */
+  /** Kept with the trigger, unless the database does not answer or this process is leader no more. */
   async #fail({ id, name, tenant, ...trigger }: DueTrigger, error: unknown): Promise<void> {
     const { session, events, random } = this.#options;
-    if (error instanceof MillraceError && error.code === "DATABASE_UNAVAILABLE") throw error;
+    if (error instanceof MillraceError && nobodysFault.has(error.code)) throw error;
     const failures = trigger.failures + 1;
     const delayMs = failureDelayMs(failures, random());
     const retryAt = await session.noteFailure(id, describe(error), delayMs);

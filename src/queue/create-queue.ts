@@ -10,6 +10,7 @@ import type { HealthChecked } from "./health.ts";
 import { LateQueue } from "./late-queue.ts";
 import { MemoryQueue } from "./memory-queue.ts";
 import type { Queue } from "./queue.ts";
+import { checkOptions } from "./queue-options.ts";
 import { RedisQueue } from "./redis-queue.ts";
 import { ShardedQueue } from "./sharded-queue.ts";
 
@@ -27,6 +28,7 @@ interface Setting {
 }
 
 export async function createQueue<T>(options: CreateQueueOptions = {}): Promise<Queue<T>> {
+  checkOptions(options);
   const config = loadQueueConfig(options);
   const events = options.events ?? new Events();
   if (options.events === undefined) logEvents(events, createLog(config.logLevel), config.logLevel);

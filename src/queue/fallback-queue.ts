@@ -20,7 +20,22 @@ import type {
   QueueItem,
   QueueSnapshot,
 } from "./queue.ts";
-import { checkDelay, checkMax } from "./queue-options.ts";
+import {
+  checkBatch,
+  checkBurial,
+  checkEnqueue,
+  checkId,
+  checkLimitOf,
+  checkOptions,
+  checkQueue,
+  checkRelease,
+  checkTake,
+  checkTaken,
+  checkText,
+  checkTime,
+  checkWait,
+  jsonOf,
+} from "./queue-options.ts";
 import { sumOf } from "./snapshot-sum.ts";
 
 export interface FallbackQueueOptions {
@@ -52,11 +67,16 @@ export class FallbackQueue<T> implements Queue<T> {
     secondary: Queue<T> & HandsOver<T>,
     options: FallbackQueueOptions = {},
   ) {
-    this.name = options.name ?? "fallback";
+    checkQueue(primary);
+    checkQueue(secondary);
+    checkOptions(options);
+    this.name = checkText("name", options.name ?? "fallback");
     this.#primary = primary;
     this.#secondary = secondary;
     this.#clock = options.clock ?? systemClock;
     const { healthCheckTimeoutMs = 2_000, healthCheckIntervalMs = 1_000 } = options;
+    checkTime("healthCheckTimeoutMs", healthCheckTimeoutMs);
+    checkTime("healthCheckIntervalMs", healthCheckIntervalMs);
     this.#healthCheckTimeoutMs = healthCheckTimeoutMs;
     this.#state = new FallbackState(primary, secondary, {
       ...{ name: this.name, clock: this.#clock, healthCheckTimeoutMs, healthCheckIntervalMs },
@@ -65,6 +85,7 @@ export class FallbackQueue<T> implements Queue<T> {
   }
 
   async enqueue(job: T, options: EnqueueOptions = {}): Promise<QueueItem<T>> {
+    checkEnqueue(options);
     const [item] = await this.enqueueMany([{ ...options, job }]);
     if (item === undefined) throw new Error("nothing was enqueued");
     return item;
@@ -72,8 +93,9 @@ export class FallbackQueue<T> implements Queue<T> {
 
   async enqueueMany(items: readonly NewItem<T>[]): Promise<QueueItem<T>[]> {
     if (this.#isShutDown) throw new MillraceError("QUEUE_CLOSED");
+    checkBatch(items);
     const named = items.map((item) => ({ ...item, id: item.id ?? uuidv7() }));
-    if (this.#state.active === "secondary") return this.#secondary.enqueueMany(named);
+    if (this.#state.active === "secondary") return this.#enqueueInSecondary(named);
     const answer = await this.#state.ask(this.#primary.enqueueMany(named));
     if (answer.is === "answered") {
       // Whatever there was under these ids, the primary's item is now the one that was asked for.
@@ -83,7 +105,7 @@ export class FallbackQueue<T> implements Queue<T> {
     if (answer.is === "refused") throw answer.error;
     for (const { id } of named) this.#state.doubt(id);
     try {
-      return await this.#secondary.enqueueMany(named);
+      return await this.#enqueueInSecondary(named);
     } catch (error) {
       for (const { id } of named) this.#state.resolveDoubt(id);
       throw error;
@@ -91,11 +113,12 @@ export class FallbackQueue<T> implements Queue<T> {
   }
 
   async dequeue(options: DequeueOptions = {}): Promise<QueueItem<T> | null> {
+    checkWait(options);
     return (await this.dequeueMany({ ...options, max: 1 }))[0] ?? null;
   }
 
   async dequeueMany(options: DequeueManyOptions): Promise<QueueItem<T>[]> {
-    const max = checkMax(options.max);
+    const max = checkTake(options);
     const { signal: given, timeoutMs = 0 } = options;
     const end = this.#clock.monotonic() + timeoutMs;
     for (;;) {
@@ -116,28 +139,32 @@ export class FallbackQueue<T> implements Queue<T> {
   }
 
   async ack(item: QueueItem<T>): Promise<boolean> {
+    checkTaken(item);
     const settle = (queue: Queue<T>) => queue.ack(item);
     return this.#settle(item, settle, () => this.#state.owed.ack(item));
   }
 
   async release(item: QueueItem<T>, options: { readonly delayMs?: number } = {}): Promise<boolean> {
-    const delayMs = checkDelay(options.delayMs);
+    const delayMs = checkRelease(item, options);
     const settle = (queue: Queue<T>) => queue.release(item, { delayMs });
     return this.#settle(item, settle, () => this.#state.owed.release(item, delayMs));
   }
 
-  async bury(item: QueueItem<T>, error: string): Promise<boolean> {
-    const settle = (queue: Queue<T>) => queue.bury(item, error);
-    return this.#settle(item, settle, () => this.#state.owed.bury(item, error));
+  async bury(item: QueueItem<T>, error: string | Error): Promise<boolean> {
+    const reason = checkBurial(item, error);
+    const settle = (queue: Queue<T>) => queue.bury(item, reason);
+    return this.#settle(item, settle, () => this.#state.owed.bury(item, reason));
   }
 
   async dead(options: { readonly limit?: number } = {}): Promise<DeadItem<T>[]> {
+    const limit = checkLimitOf(options);
     const ofPrimary = await this.#askPrimary(() => this.#primary.dead(options), []);
     const all = [...ofPrimary, ...(await this.#secondary.dead(options))];
-    return all.sort((a, b) => a.diedAt - b.diedAt).slice(0, options.limit ?? all.length);
+    return all.sort((a, b) => a.diedAt - b.diedAt).slice(0, limit);
   }
 
   async requeue(id: string): Promise<boolean> {
+    checkId(id);
     if (await this.#secondary.requeue(id)) return true;
     return this.#askPrimary(() => this.#primary.requeue(id), false);
   }
@@ -168,6 +195,12 @@ export class FallbackQueue<T> implements Queue<T> {
     const answer = await this.#state.ask(this.#primary.shutdown());
     const ofPrimary = answer.is === "answered" ? answer.value : [];
     return [...ofPrimary, ...(await this.#secondary.shutdown())];
+  }
+
+  /** Memory would take any job; the primary, to which it moves later, must be able to store it. */
+  async #enqueueInSecondary(items: readonly NewItem<T>[]): Promise<QueueItem<T>[]> {
+    for (const { job } of items) jsonOf(job);
+    return this.#secondary.enqueueMany(items);
   }
 
   async #takeFromSecondary(options: DequeueManyOptions): Promise<QueueItem<T>[]> {

@@ -56,6 +56,17 @@ export class ItemTable<T> {
     return item?.id === id ? item : undefined;
   }
 
+  /** How many of these it does not have yet; an id that comes twice is one. */
+  countNew(items: readonly { readonly id?: string }[]): number {
+    const ids = new Set<string>();
+    let unnamed = 0;
+    for (const { id } of items) {
+      if (id === undefined) unnamed++;
+      else if (this.find(id) === undefined) ids.add(id);
+    }
+    return unnamed + ids.size;
+  }
+
   /** Marks it as taken once more, and answers it as its taker sees it. */
   take(sequence: number): QueueItem<T> {
     const page = this.#pageOf(sequence);

@@ -66,7 +66,7 @@ export class LateQueue<T> implements Queue<T>, HealthChecked {
     return this.#there().release(item, options);
   }
 
-  async bury(item: QueueItem<T>, error: string): Promise<boolean> {
+  async bury(item: QueueItem<T>, error: string | Error): Promise<boolean> {
     return this.#there().bury(item, error);
   }
 

@@ -26,7 +26,21 @@ import type {
   QueueItem,
   QueueSnapshot,
 } from "./queue.ts";
-import { checkDelay, checkLimit, checkMax } from "./queue-options.ts";
+import {
+  checkBatch,
+  checkBurial,
+  checkDelay,
+  checkEnqueue,
+  checkId,
+  checkLimit,
+  checkLimitOf,
+  checkOptions,
+  checkRelease,
+  checkTake,
+  checkTaken,
+  checkText,
+  checkWait,
+} from "./queue-options.ts";
 import { Waiters } from "./waiters.ts";
 
 export interface MemoryQueueOptions {
@@ -57,7 +71,8 @@ export class MemoryQueue<T> implements Queue<T>, HandsOver<T> {
   #isShutDown = false;
 
   constructor(options: MemoryQueueOptions = {}) {
-    this.name = options.name ?? "memory";
+    checkOptions(options);
+    this.name = checkText("name", options.name ?? "memory");
     this.#priorities = checkPriorities(options.priorities ?? defaultPriorities);
     this.#weights = new Map(Object.entries(this.#priorities));
     this.#maxInMemory = checkLimit("maxInMemory", options.maxInMemory);
@@ -71,51 +86,53 @@ export class MemoryQueue<T> implements Queue<T>, HandsOver<T> {
 
   async enqueue(job: T, options: EnqueueOptions = noOptions): Promise<QueueItem<T>> {
     if (this.#isShutDown) throw new MillraceError("QUEUE_CLOSED");
-    const weight = this.#weightOf(options.priority);
-    const delayMs = checkDelay(options.delayMs);
+    checkEnqueue(options);
+    this.#weightOf(options.priority);
     const known = options.id === undefined ? undefined : this.#table.find(options.id);
     if (known !== undefined) return known;
     this.#refuseOverflow(1);
-    const item = this.#add(job, options, weight, delayMs);
+    const item = this.#add(job, options);
     this.#afterAdding();
     return item;
   }
 
   async enqueueMany(items: readonly NewItem<T>[]): Promise<QueueItem<T>[]> {
     if (this.#isShutDown) throw new MillraceError("QUEUE_CLOSED");
-    this.#refuseOverflow(this.#countNew(items));
+    checkBatch(items);
+    for (const { priority } of items) this.#weightOf(priority);
+    this.#refuseOverflow(this.#table.countNew(items));
     const now = this.#now();
     const answers = items.map((item) => {
       const known = item.id === undefined ? undefined : this.#table.find(item.id);
-      if (known !== undefined) return known;
-      const weight = this.#weightOf(item.priority);
-      return this.#add(item.job, item, weight, checkDelay(item.delayMs), now);
+      return known ?? this.#add(item.job, item, now);
     });
     this.#afterAdding();
     return answers;
   }
 
   async dequeue(options: DequeueOptions = {}): Promise<QueueItem<T> | null> {
+    checkWait(options);
     this.#promote();
     if (this.#heaps.ready > 0 && options.signal?.aborted !== true) return this.#takeOne();
     return (await this.#wait(1, options))[0] ?? null;
   }
 
   async dequeueMany(options: DequeueManyOptions): Promise<QueueItem<T>[]> {
-    const max = checkMax(options.max);
+    const max = checkTake(options);
     this.#promote();
     if (this.#heaps.ready > 0 && options.signal?.aborted !== true) return this.#take(max);
     return this.#wait(max, options);
   }
 
   async ack(item: QueueItem<T>): Promise<boolean> {
+    checkTaken(item);
     if (!this.#table.isHeldBy(item)) return false;
     this.#table.remove(item.sequence);
     return true;
   }
 
   async release(item: QueueItem<T>, options: { readonly delayMs?: number } = {}): Promise<boolean> {
-    const delayMs = checkDelay(options.delayMs);
+    const delayMs = checkRelease(item, options);
     if (!this.#table.isHeldBy(item)) return false;
     const { weight, sequence } = this.#table.giveBack(item.sequence, this.#now() + delayMs);
     this.#heaps.push(weight, sequence, delayMs);
@@ -123,20 +140,22 @@ export class MemoryQueue<T> implements Queue<T>, HandsOver<T> {
     return true;
   }
 
-  async bury(item: QueueItem<T>, error: string): Promise<boolean> {
+  async bury(item: QueueItem<T>, error: string | Error): Promise<boolean> {
+    const reason = checkBurial(item, error);
     if (!this.#table.isHeldBy(item)) return false;
-    this.#dead.add(this.#table.remove(item.sequence), this.#now(), error);
+    this.#dead.add(this.#table.remove(item.sequence), this.#now(), reason);
     return true;
   }
 
   async dead(options: { readonly limit?: number } = {}): Promise<DeadItem<T>[]> {
-    return this.#dead.list(options.limit);
+    return this.#dead.list(checkLimitOf(options));
   }
 
   async requeue(id: string): Promise<boolean> {
+    checkId(id);
     const dead = this.#table.find(id) === undefined ? this.#dead.remove(id) : undefined;
     if (dead === undefined) return false;
-    this.#add(dead.job, dead, dead.weight, 0);
+    this.#add(dead.job, dead);
     this.#afterAdding();
     return true;
   }
@@ -212,26 +231,9 @@ export class MemoryQueue<T> implements Queue<T>, HandsOver<T> {
     throw new MillraceError("QUEUE_FULL", undefined, { details });
   }
 
-  /** Checks every option, so that nothing can fail once the first item is in. */
-  #countNew(items: readonly NewItem<T>[]): number {
-    const ids = new Set<string>();
-    let unnamed = 0;
-    for (const { id, priority, delayMs } of items) {
-      this.#weightOf(priority);
-      checkDelay(delayMs);
-      if (id === undefined) unnamed++;
-      else if (this.#table.find(id) === undefined) ids.add(id);
-    }
-    return unnamed + ids.size;
-  }
-
-  #add(
-    job: T,
-    options: EnqueueOptions,
-    weight: number,
-    delayMs: number,
-    now = this.#now(),
-  ): QueueItem<T> {
+  #add(job: T, options: EnqueueOptions, now = this.#now()): QueueItem<T> {
+    const weight = this.#weightOf(options.priority);
+    const delayMs = checkDelay(options.delayMs);
     const sequence = ++this.#sequence;
     const { id = this.#table.makeId(sequence), priority = "normal", correlationId } = options;
     const fields = {

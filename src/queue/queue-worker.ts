@@ -5,12 +5,20 @@
 import { describeError } from "../domain/describe-error.ts";
 import { type Classifier, classify, type Failure } from "../domain/error-class.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
+import { tameError } from "../domain/tame-error.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Service } from "../runtime/service.ts";
 import { releaseScope } from "./job-scope.ts";
 import type { Queue, QueueItem } from "./queue.ts";
-import { checkDelay, checkMax } from "./queue-options.ts";
+import {
+  checkDelay,
+  checkFunction,
+  checkOptions,
+  checkQueue,
+  checkTime,
+  checkWhole,
+} from "./queue-options.ts";
 
 export interface QueueRun<T, S> {
   readonly job: T;
@@ -51,6 +59,9 @@ export class QueueWorker<T, S = undefined> implements Service {
   readonly name: string;
   readonly #options: QueueWorkerOptions<T, S>;
   readonly #concurrency: number;
+  readonly #pollTimeoutMs: number;
+  readonly #maxAttempts: number;
+  readonly #keepExceptions: number;
   readonly #clock: Clock;
   readonly #running = new Set<Promise<void>>();
   readonly #exceptions: WorkerException[] = [];
@@ -58,9 +69,18 @@ export class QueueWorker<T, S = undefined> implements Service {
   #finished: Promise<void> | undefined;
 
   constructor(options: QueueWorkerOptions<T, S>) {
+    checkOptions(options);
     this.name = options.name ?? "queue worker";
     this.#options = options;
-    this.#concurrency = checkMax(options.concurrency ?? 1);
+    checkQueue(options.queue);
+    checkFunction("handler", options.handler);
+    for (const name of ["scope", "retryPolicy", "classifier", "random"] as const) {
+      if (options[name] !== undefined) checkFunction(name, options[name]);
+    }
+    this.#concurrency = checkWhole("concurrency", options.concurrency ?? 1, 1);
+    this.#pollTimeoutMs = checkTime("pollTimeoutMs", options.pollTimeoutMs ?? 5_000);
+    this.#maxAttempts = checkWhole("maxAttempts", options.maxAttempts ?? 5, 1);
+    this.#keepExceptions = checkWhole("keepExceptions", options.keepExceptions ?? 100, 0);
     this.#clock = options.clock ?? systemClock;
   }
 
@@ -97,11 +117,11 @@ export class QueueWorker<T, S = undefined> implements Service {
 
   /** False when the queue was shut down and has nothing more to give. */
   async #takeSome(): Promise<boolean> {
-    const { queue, pollTimeoutMs = 5_000 } = this.#options;
+    const { queue } = this.#options;
     const max = this.#concurrency - this.#running.size;
     try {
       const { signal } = this.#stop;
-      const items = await queue.dequeueMany({ max, timeoutMs: pollTimeoutMs, signal });
+      const items = await queue.dequeueMany({ max, timeoutMs: this.#pollTimeoutMs, signal });
       for (const item of items) this.#begin(item);
       if (items.length > 0 || !(await queue.snapshot()).shutdown) return true;
       // A queue that was shut down does not let anybody wait, but what runs may still be released to it.
@@ -122,7 +142,7 @@ export class QueueWorker<T, S = undefined> implements Service {
     try {
       await this.#handle(item);
     } catch (error) {
-      return this.#fail(item, error);
+      return this.#fail(item, tameError(error));
     }
     await this.#settle(() => queue.ack(item));
   }
@@ -132,17 +152,19 @@ export class QueueWorker<T, S = undefined> implements Service {
     try {
       await this.#options.handler({ job: item.job, item, scope });
     } finally {
-      await releaseScope(scope).catch((error) => this.#tell(error));
+      await releaseScope(scope).catch((error) => {
+        this.#note(item, tameError(error));
+        this.#tell(error);
+      });
     }
   }
 
   async #fail(item: QueueItem<T>, error: unknown): Promise<void> {
-    const { queue, maxAttempts = 5, events } = this.#options;
+    const { queue, events } = this.#options;
     const { id, attempt } = item;
     const { failure, delayMs } = this.#judge(item, error);
-    const { message } = describeError(this.name, error, failure);
-    this.#keep({ report_id: reportIdOf(item), error: message, type: typeOf(error) });
-    if (failure.class === "non_retryable" || attempt >= maxAttempts) {
+    const message = this.#note(item, error, failure);
+    if (failure.class === "non_retryable" || attempt >= this.#maxAttempts) {
       events?.emit("item.buried", { id, attempt, class: failure.class, message });
       return this.#settle(() => queue.bury(item, message));
     }
@@ -159,7 +181,7 @@ export class QueueWorker<T, S = undefined> implements Service {
     } catch (fault) {
       this.#tell(fault);
       const failure = classify(error);
-      return { failure, delayMs: defaultRetryPolicy(failure, attempt, random()) };
+      return { failure, delayMs: defaultRetryPolicy(failure, attempt, Math.random()) };
     }
   }
 
@@ -176,9 +198,12 @@ export class QueueWorker<T, S = undefined> implements Service {
     }
   }
 
-  #keep(exception: WorkerException): void {
-    this.#exceptions.push(exception);
-    if (this.#exceptions.length > (this.#options.keepExceptions ?? 100)) this.#exceptions.shift();
+  /** Answers the error's message. */
+  #note(item: QueueItem<T>, error: unknown, failure = classify(error)): string {
+    const { message } = describeError(this.name, error, failure);
+    this.#exceptions.push({ report_id: reportIdOf(item), error: message, type: typeOf(error) });
+    if (this.#exceptions.length > this.#keepExceptions) this.#exceptions.shift();
+    return message;
   }
 
   async #pauseAfter(error: unknown): Promise<void> {

@@ -36,7 +36,7 @@ export interface DeadItem<T> extends QueueItem<T> {
 }
 
 export interface DequeueOptions {
-  /** How long to wait for an item; 0, the default, does not wait. */
+  /** How long to wait for an item; 0, the default, does not wait, Infinity waits as long as it takes. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -72,7 +72,7 @@ export interface Queue<T> {
   /** Back into the queue, under its old sequence, at once or after a delay. */
   release(item: QueueItem<T>, options?: { readonly delayMs?: number }): Promise<boolean>;
   /** Onto the dead list. */
-  bury(item: QueueItem<T>, error: string): Promise<boolean>;
+  bury(item: QueueItem<T>, error: string | Error): Promise<boolean>;
   /** The oldest death first. */
   dead(options?: { readonly limit?: number }): Promise<DeadItem<T>[]>;
   /** From the dead list back into the queue, under a new sequence and with its attempts forgotten. */

@@ -20,14 +20,29 @@ import type {
   QueueItem,
   QueueSnapshot,
 } from "./queue.ts";
-import { checkDelay, checkLimit, checkMax } from "./queue-options.ts";
+import {
+  checkBatch,
+  checkBurial,
+  checkDelay,
+  checkEnqueue,
+  checkId,
+  checkLimit,
+  checkLimitOf,
+  checkOptions,
+  checkRelease,
+  checkTake,
+  checkTaken,
+  checkText,
+  checkTime,
+  checkWait,
+} from "./queue-options.ts";
 import { type ConnectionOptions, RedisConnection } from "./redis/connection.ts";
 import { Enqueuer } from "./redis/enqueuer.ts";
 import { Holdings } from "./redis/holdings.ts";
 import { checkSameSlot, type QueueKeys, queueKeys } from "./redis/keys.ts";
 import { Listener } from "./redis/listener.ts";
 import { queueScripts, type RunScript } from "./redis/queue-scripts.ts";
-import { decodeGrave, decodeRecord } from "./redis/record.ts";
+import { decodeGrave, decodeHead, decodeRecord } from "./redis/record.ts";
 import { Settler } from "./redis/settler.ts";
 import { Taker } from "./redis/taker.ts";
 import { type RedisTarget, topologyOf } from "./redis/target.ts";
@@ -64,9 +79,9 @@ function limitsOf(options: RedisQueueOptions) {
   return {
     maxDepth: checkLimit("maxDepth", options.maxDepth),
     warnDepth: checkLimit("warnDepth", options.warnDepth),
-    connectTimeoutMs: checkLimit("connectTimeoutMs", options.connectTimeoutMs ?? 5_000),
-    answerTimeoutMs: checkLimit("answerTimeoutMs", options.answerTimeoutMs ?? 5_000),
-    heartbeatMs: checkLimit("heartbeatMs", options.heartbeatMs ?? 5_000),
+    connectTimeoutMs: checkTime("connectTimeoutMs", options.connectTimeoutMs ?? 5_000),
+    answerTimeoutMs: checkTime("answerTimeoutMs", options.answerTimeoutMs ?? 5_000),
+    heartbeatMs: checkTime("heartbeatMs", options.heartbeatMs ?? 5_000),
   };
 }
 
@@ -83,6 +98,7 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   readonly #listener: Listener;
   #isShutDown = false;
   #isClosed = false;
+  #closing: Promise<void> | undefined;
 
   private constructor({ options, limits, connection, ...setup }: Setup) {
     const { name, keys, priorities, openAnother } = setup;
@@ -121,7 +137,11 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   static async connect<T>(options: RedisQueueOptions): Promise<RedisQueue<T>> {
+    checkOptions(options);
     const { name = "queue", readyKey, scheduledKey } = options;
+    for (const [what, text] of Object.entries({ name, readyKey, scheduledKey })) {
+      if (text !== undefined) checkText(what, text);
+    }
     const priorities = checkPriorities(options.priorities ?? defaultPriorities);
     const keys = queueKeys({ name, readyKey, scheduledKey });
     if (topologyOf(options) === "cluster") checkSameSlot(keys);
@@ -132,12 +152,14 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
       ...(options.sentinelMaster === undefined ? {} : { sentinelMaster: options.sentinelMaster }),
     };
     const connection = await RedisConnection.open({ ...target, events: options.events });
+    await connection.beAdmitted(keys.wake);
     const openAnother = () => RedisConnection.open(target);
     const setup = { name, keys, priorities, openAnother };
     return new RedisQueue<T>({ ...setup, options, limits, connection });
   }
 
   async enqueue(job: T, options: EnqueueOptions = {}): Promise<QueueItem<T>> {
+    checkEnqueue(options);
     const [item] = await this.enqueueMany([{ ...options, job }]);
     if (item === undefined) throw new Error("an item was enqueued and not answered for");
     return item;
@@ -145,6 +167,7 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
 
   async enqueueMany(items: readonly NewItem<T>[]): Promise<QueueItem<T>[]> {
     if (this.#isShutDown) throw new MillraceError("QUEUE_CLOSED");
+    checkBatch(items);
     if (items.length === 0) return [];
     const checked = items.map((item) => ({
       item,
@@ -155,12 +178,13 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   async dequeue(options: DequeueOptions = {}): Promise<QueueItem<T> | null> {
+    checkWait(options);
     const [item] = await this.dequeueMany({ ...options, max: 1 });
     return item ?? null;
   }
 
   async dequeueMany(options: DequeueManyOptions): Promise<QueueItem<T>[]> {
-    const max = checkMax(options.max);
+    const max = checkTake(options);
     return this.#isClosed ? [] : this.#taker.take(max, options);
   }
 
@@ -168,26 +192,36 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
     const { nextDueMs, entries } = await this.#holdings.take(most);
     const items: QueueItem<T>[] = [];
     for (let i = 0; i < entries.length; i += 2) {
-      items.push(decodeRecord<T>(entries[i] ?? "", entries[i + 1] ?? "", 1));
+      const [id = "", record = ""] = entries.slice(i, i + 2);
+      try {
+        items.push(decodeRecord<T>(id, record, 1));
+      } catch {
+        // Written by somebody else; its neighbours are none the worse for it.
+        await this.#settler.bury(decodeHead(id, record, 1), "The stored item cannot be read.");
+      }
     }
     return { items, nextDueMs };
   }
 
   async ack(item: QueueItem<T>): Promise<boolean> {
+    checkTaken(item);
     return !this.#isClosed && this.#settler.ack(item);
   }
 
   async release(item: QueueItem<T>, options: { readonly delayMs?: number } = {}): Promise<boolean> {
-    return !this.#isClosed && this.#settler.release(item, checkDelay(options.delayMs));
+    const delayMs = checkRelease(item, options);
+    return !this.#isClosed && this.#settler.release(item, delayMs);
   }
 
-  async bury(item: QueueItem<T>, error: string): Promise<boolean> {
-    return !this.#isClosed && this.#settler.bury(item, error);
+  async bury(item: QueueItem<T>, error: string | Error): Promise<boolean> {
+    const reason = checkBurial(item, error);
+    return !this.#isClosed && this.#settler.bury(item, reason);
   }
 
   async dead(options: { readonly limit?: number } = {}): Promise<DeadItem<T>[]> {
-    if (options.limit === 0) return [];
-    const last = options.limit === undefined ? -1 : options.limit - 1;
+    const limit = checkLimitOf(options);
+    if (limit === 0) return [];
+    const last = limit === undefined ? -1 : limit - 1;
     const entries = await this.#run<string[]>("dead", ["0", String(last)]);
     const items: DeadItem<T>[] = [];
     for (let i = 0; i < entries.length; i += 2) {
@@ -197,7 +231,7 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   async requeue(id: string): Promise<boolean> {
-    return (await this.#run("requeue", [id])) === "requeued";
+    return (await this.#run("requeue", [checkId(id)])) === "requeued";
   }
 
   async snapshot(): Promise<QueueSnapshot> {
@@ -220,7 +254,7 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   async ping(timeoutMs: number): Promise<void> {
-    await this.#connection.ping(this.#keys.wake, timeoutMs);
+    await this.#connection.ping(this.#keys.wake, checkTime("timeoutMs", timeoutMs));
   }
 
   /** What is due later stays in Redis, so there is nothing to hand back. */
@@ -235,7 +269,12 @@ export class RedisQueue<T> implements Queue<T>, HealthChecked {
   }
 
   /** Shuts down, gives back at once what is still held, and lets go of Redis. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     await this.shutdown();
     await this.#taker.idle;
     // Without Redis the heartbeat is missed, and others get it then.

@@ -14,7 +14,20 @@ import type {
   QueueItem,
   QueueSnapshot,
 } from "./queue.ts";
-import { checkDelay, checkMax } from "./queue-options.ts";
+import {
+  checkBatch,
+  checkBurial,
+  checkEnqueue,
+  checkId,
+  checkLimitOf,
+  checkOptions,
+  checkQueue,
+  checkRelease,
+  checkTake,
+  checkTaken,
+  checkTime,
+  checkWait,
+} from "./queue-options.ts";
 import { sumOf } from "./snapshot-sum.ts";
 
 export interface Shard<T> {
@@ -42,6 +55,8 @@ export class ShardedQueue<T> implements Queue<T> {
 
   /** The first shard is looked into first. */
   constructor(shards: readonly Shard<T>[], options: ShardedQueueOptions = {}) {
+    checkShards(shards);
+    checkOptions(options);
     const last = shards.at(-1);
     if (last === undefined) throw new MillraceError("OPTION_INVALID", "There must be a shard.");
     this.#shards = shards;
@@ -49,24 +64,26 @@ export class ShardedQueue<T> implements Queue<T> {
     this.#byLabel = new Map(
       shards.flatMap((shard) => (shard.labels ?? []).map((label) => [label, shard])),
     );
-    this.#retryMs = options.retryMs ?? 1_000;
+    this.#retryMs = checkTime("retryMs", options.retryMs ?? 1_000);
     this.#clock = options.clock ?? systemClock;
   }
 
   async enqueue(job: T, options: EnqueueOptions = {}): Promise<QueueItem<T>> {
+    checkEnqueue(options);
     return this.#shardOf(options.priority).queue.enqueue(job, options);
   }
 
   /** All or none inside a shard. `accepted` in the error's details tells of other shards' items. */
   async enqueueMany(items: readonly NewItem<T>[]): Promise<QueueItem<T>[]> {
-    for (const { delayMs } of items) checkDelay(delayMs);
+    checkBatch(items);
     const answers = new Map<NewItem<T>, QueueItem<T>>();
     // The last shard has the unknown labels and refuses them before another one has accepted anything.
     for (const shard of [...this.#shards].reverse()) {
       const own = items.filter(({ priority }) => this.#shardOf(priority) === shard);
       if (own.length === 0 && items.length > 0) continue;
       const accepted = await shard.queue.enqueueMany(own).catch((error) => {
-        throw withAccepted(error, [...answers.values()]);
+        const accepted = [...answers.values()].map(({ id }) => id);
+        throw accepted.length === 0 ? error : withDetails(error, { accepted });
       });
       for (const [i, item] of own.entries()) answers.set(item, accepted[i] as QueueItem<T>);
     }
@@ -74,11 +91,12 @@ export class ShardedQueue<T> implements Queue<T> {
   }
 
   async dequeue(options: DequeueOptions = {}): Promise<QueueItem<T> | null> {
+    checkWait(options);
     return (await this.dequeueMany({ ...options, max: 1 }))[0] ?? null;
   }
 
   async dequeueMany(options: DequeueManyOptions): Promise<QueueItem<T>[]> {
-    const max = checkMax(options.max);
+    const max = checkTake(options);
     if (options.signal?.aborted) return [];
     const here = await this.#takeNow(max);
     const { timeoutMs = 0 } = options;
@@ -86,25 +104,30 @@ export class ShardedQueue<T> implements Queue<T> {
     return this.#takeFirst({ ...options, timeoutMs });
   }
 
-  ack(item: QueueItem<T>): Promise<boolean> {
+  async ack(item: QueueItem<T>): Promise<boolean> {
+    checkTaken(item);
     return this.#shardOf(item.priority).queue.ack(item);
   }
 
-  release(item: QueueItem<T>, options: { readonly delayMs?: number } = {}): Promise<boolean> {
-    return this.#shardOf(item.priority).queue.release(item, options);
+  async release(item: QueueItem<T>, options: { readonly delayMs?: number } = {}): Promise<boolean> {
+    const delayMs = checkRelease(item, options);
+    return this.#shardOf(item.priority).queue.release(item, { delayMs });
   }
 
-  bury(item: QueueItem<T>, error: string): Promise<boolean> {
-    return this.#shardOf(item.priority).queue.bury(item, error);
+  async bury(item: QueueItem<T>, error: string | Error): Promise<boolean> {
+    const reason = checkBurial(item, error);
+    return this.#shardOf(item.priority).queue.bury(item, reason);
   }
 
   async dead(options: { readonly limit?: number } = {}): Promise<DeadItem<T>[]> {
+    const limit = checkLimitOf(options);
     const lists = await this.#fromEach((queue) => queue.dead(options));
     const all = [...lists.values()].flat().sort((a, b) => a.diedAt - b.diedAt);
-    return all.slice(0, options.limit ?? all.length);
+    return all.slice(0, limit);
   }
 
   async requeue(id: string): Promise<boolean> {
+    checkId(id);
     for (const { queue } of this.#shards) if (await queue.requeue(id)) return true;
     return false;
   }
@@ -120,9 +143,14 @@ export class ShardedQueue<T> implements Queue<T> {
     };
   }
 
+  /** Every shard that can be reached; `purged` in the error's details tells of them when one cannot. */
   async purge(): Promise<number> {
-    const counts = await Promise.all(this.#shards.map(({ queue }) => queue.purge()));
-    return counts.reduce((sum, count) => sum + count, 0);
+    const answers = await Promise.allSettled(this.#shards.map(({ queue }) => queue.purge()));
+    let purged = 0;
+    for (const answer of answers) if (answer.status === "fulfilled") purged += answer.value;
+    const failed = answers.find((answer) => answer.status === "rejected");
+    if (failed !== undefined) throw withDetails(failed.reason, { purged });
+    return purged;
   }
 
   async shutdown(): Promise<QueueItem<T>[]> {
@@ -197,8 +225,19 @@ export class ShardedQueue<T> implements Queue<T> {
   }
 }
 
-function withAccepted<T>(error: unknown, accepted: readonly QueueItem<T>[]): unknown {
-  if (!(error instanceof MillraceError) || accepted.length === 0) return error;
-  const details = { ...error.details, accepted: accepted.map(({ id }) => id) };
+function checkShards<T>(shards: readonly Shard<T>[]): void {
+  if (!Array.isArray(shards))
+    throw new MillraceError("OPTION_INVALID", "A sharded queue needs a list of shards.");
+  for (const shard of shards) {
+    checkOptions(shard);
+    checkQueue(shard.queue);
+    if (shard.labels !== undefined && !Array.isArray(shard.labels))
+      throw new MillraceError("OPTION_INVALID", "A shard's labels must be a list.");
+  }
+}
+
+function withDetails(error: unknown, more: object): unknown {
+  if (!(error instanceof MillraceError)) return error;
+  const details = { ...error.details, ...more };
   return new MillraceError(error.code, error.message, { cause: error, details });
 }

@@ -1,5 +1,6 @@
 import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { wasBusy } from "./was-busy.ts";
 
 export interface Bounds<R> {
   readonly clock: Clock;
@@ -31,6 +32,14 @@ export function within<R>(answer: Promise<R>, bounds: Bounds<R>): Promise<R> {
       (error) => end() && reject(error),
     );
     signal?.addEventListener("abort", giveUp, { once: true });
-    void clock.sleep(timeoutMs, over.signal).then(giveUp);
+    const wait = async (): Promise<void> => {
+      const dueAt = clock.monotonic() + timeoutMs;
+      await clock.sleep(timeoutMs, over.signal);
+      if (isOver) return;
+      // While this process was busy no answer was read: that is not the other's silence.
+      if (wasBusy(clock.monotonic() - dueAt, timeoutMs)) await wait();
+      else giveUp();
+    };
+    void wait();
   });
 }

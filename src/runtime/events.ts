@@ -22,6 +22,12 @@ interface TriggerName {
   readonly tenant: string;
 }
 
+interface BreakerChange {
+  readonly breaker: string;
+  readonly cause: "failures" | "probe" | "manual" | null;
+  readonly reason: string | null;
+}
+
 export interface EventMap {
   "millrace.started": { schema: string; embedded: boolean; serverVersion: string };
   "millrace.stopped": Record<string, never>;
@@ -68,6 +74,19 @@ export interface EventMap {
   "trigger.missed": TriggerName & { from: Date };
   "trigger.failed": TriggerName & { failures: number; error: unknown; retryAt: Date | null };
   "trigger.items_settled": { jobId: string; items: number };
+  "http.answered": {
+    request: string;
+    method: string;
+    route: string;
+    status: number;
+    durationMs: number;
+    key: string | null;
+    tenant: string | null;
+  };
+  "http.failed": { request: string; route: string; code: string; error: unknown };
+  "breaker.opened": BreakerChange & { failures: number; retryAfterMs: number | null };
+  "breaker.half_opened": BreakerChange;
+  "breaker.closed": BreakerChange;
   "connection.lost": { connection: string; error: unknown };
   "connection.restored": { connection: string };
   "service.failed": { service: string; error: unknown };

@@ -3,14 +3,16 @@
 import type { Job, JobMeta, Place } from "../domain/job.ts";
 import type { RunOutcome } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
+import type { BreakerStore } from "./breaker.ts";
 import type { Claimed } from "./claimed.ts";
 import type { FlowStore, LaneClaimed, LaneClaimRequest } from "./flow.ts";
 import type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
+import type { ServiceStore } from "./service.ts";
 import type { Settled, Settlement } from "./settlement.ts";
 import type { TriggerSession, TriggerStore } from "./triggers.ts";
 import type { UpkeepSession } from "./upkeep.ts";
-import type { WebhookStore } from "./webhook.ts";
+import type { NotifierSession, WebhookStore } from "./webhook.ts";
 
 export type { Claimed } from "./claimed.ts";
 export type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
@@ -192,6 +194,7 @@ export type Notice =
   | { readonly kind: "ready"; readonly queueIds: readonly number[]; readonly late: boolean }
   | { readonly kind: "due"; readonly delayMs: number }
   | { readonly kind: "cancel"; readonly leaseId: string }
+  | { readonly kind: "breaker"; readonly id: number }
   | { readonly kind: "queues" }
   | { readonly kind: "notifications" }
   | { readonly kind: "triggers" };
@@ -208,13 +211,18 @@ export interface Store {
   readonly notices: NoticeTexts;
   readonly webhooks: WebhookStore;
   readonly flow: FlowStore;
+  readonly service: ServiceStore;
+  readonly breakers: BreakerStore;
   producer(kind: "ready" | "named"): ProducerSession;
   worker(name: string): WorkerSession;
   lease(name: string): LeaseSession;
   readonly triggers: TriggerStore;
-  triggerSession(options: { readonly maxAttempts: number }): TriggerSession;
+  /** With a term, each of its writes is a leader's. */
+  triggerSession(options: { readonly maxAttempts: number; readonly term?: number }): TriggerSession;
   /** With a term, each of its writes is a leader's: NOT_LEADER once that term is superseded. */
   upkeep(term?: number): UpkeepSession;
+  /** The same for the notifier. Without a term it uses the pool. */
+  notifier(term?: number): NotifierSession;
   leader(): LeaderSession;
   leadership(): Promise<Leadership>;
   /**

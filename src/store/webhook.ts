@@ -66,6 +66,14 @@ export type DispatchPlan = (
   webhooks: readonly Webhook[],
 ) => readonly DeliveryJob[];
 
+export interface FailedDelivery {
+  readonly error: string;
+  /** After so many failures in a row the webhook is marked failing. */
+  readonly failingAfter: number;
+  /** Nobody tries this receiver again before. */
+  readonly waitMs: number;
+}
+
 interface By {
   readonly actor: string;
 }
@@ -79,9 +87,33 @@ export interface WebhookStore {
   rotate(id: string, signingKey: Buffer, overlapMs: number, by: By): Promise<Webhook | null>;
   delete(id: string, by: By): Promise<boolean>;
   noteDelivered(id: string): Promise<HealthChange>;
-  noteFailed(id: string, error: string, failingAfter: number): Promise<HealthChange>;
+  noteFailed(id: string, failed: FailedDelivery): Promise<HealthChange>;
+  /**
+   * While a receiver fails, one delivery at a time tries it: 0 for whoever may, and for as long as it
+   * says nobody else; milliseconds to wait for the others.
+   */
+  takeTurn(id: string, holdMs: number): Promise<number>;
+}
+
+export interface DispatchOptions {
+  readonly limit: number;
+  /** Where deliveries go. */
+  readonly queueId: number;
+  readonly plan: DispatchPlan;
+  /** Younger ones are left to others. */
+  readonly minAgeMs: number;
+}
+
+/** What a notifier asks of the store. */
+export interface NotifierSession {
   /** One notification for each queue that has crossed its warning depth; answers how many have. */
   raiseDepths(): Promise<number>;
   /** Turns notifications into what the plan makes of them, both or neither. */
-  dispatch(limit: number, queueId: number, plan: DispatchPlan): Promise<Dispatched>;
+  dispatch(options: DispatchOptions): Promise<Dispatched>;
+  /** What is there to do, of what is at least this old: to dispatch, and to deliver from this queue. */
+  outlook(
+    queue: string,
+    minAgeMs: number,
+  ): Promise<{ readonly notifications: boolean; readonly deliveries: boolean }>;
+  close(): Promise<void>;
 }

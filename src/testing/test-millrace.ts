@@ -106,8 +106,8 @@ export class TestMillrace {
   }
 
   get #keepers() {
-    const { notices } = this.millrace.store;
-    return { database: this.#database, upkeep: this.#upkeep, notices };
+    const { breakers, store } = this.millrace;
+    return { database: this.#database, upkeep: this.#upkeep, notices: store.notices, breakers };
   }
 }
 

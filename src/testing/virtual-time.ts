@@ -1,7 +1,7 @@
 // Every time in Millrace is the database's now(), and nobody can move that. So time passes the other
 // way round: what waits is made older. A job that is due in an hour is, after an hour's advance, due
-// now; what expires in that hour has expired; idempotency keys age too. Jobs that run or have ended,
-// leases and the handlers' own clocks (Date.now()) stay as they are.
+// now; what expires in that hour has expired; idempotency keys and the cool-downs of breakers age too.
+// Jobs that run or have ended, leases and the handlers' own clocks (Date.now()) stay as they are.
 
 import { randomUUID } from "node:crypto";
 import type { Database } from "../store/postgres/database.ts";
@@ -19,6 +19,11 @@ const makeOlder = statement(
     update millrace.job
     set ready_at = ready_at - by, created_at = created_at - by, expires_at = expires_at - by from older
     where claim_id is null
+  ),
+  cooling as (
+    update millrace.breaker b set retry_at = retry_at - by, probes = (
+      select coalesce(jsonb_object_agg(key, value::text::float8 - extract(epoch from by)), '{}') from jsonb_each(b.probes)
+    ) from older where state <> 'CLOSED'
   )
   update millrace.unique_name set expires_at = expires_at - by from older`,
 );
@@ -31,11 +36,13 @@ export interface TimeKeepers {
   readonly database: Database;
   readonly upkeep: UpkeepSession;
   readonly notices: NoticeTexts;
+  readonly breakers: { reread(): Promise<void> };
 }
 
 /** Moves time on; returns the queues in which jobs fell due. Workers that listen are told. */
 export async function passTime(ms: number, keepers: TimeKeepers): Promise<Set<number>> {
   await keepers.database.query(makeOlder, [ms]);
+  await keepers.breakers.reread();
   return promoteDue(keepers);
 }
 

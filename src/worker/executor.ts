@@ -6,9 +6,11 @@ import type { ClaimedJob } from "../domain/job.ts";
 import { type Outcome, outcomeOfFailure } from "../domain/outcome.ts";
 import { upcast, versionOf } from "../domain/payload-version.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
+import { tameError } from "../domain/tame-error.ts";
 import type { Log } from "../runtime/log.ts";
 import type { AbortSource } from "./abort-handle.ts";
-import type { JobContext, JobDefinition } from "./job-definition.ts";
+import type { BreakerGuard, BreakerRunOptions } from "./breaker-guard.ts";
+import type { Handler, JobContext, JobDefinition } from "./job-definition.ts";
 import type { Registry } from "./registry.ts";
 import { describeIssues } from "./validate.ts";
 
@@ -18,6 +20,8 @@ export interface ExecutorOptions {
   readonly random: () => number;
   readonly resultLimitBytes: number;
   readonly retryPolicy?: RetryPolicy | undefined;
+  /** Stands before the platform of that name. */
+  readonly breaker: (platform: string) => Pick<BreakerGuard, "run">;
 }
 
 const completedWithoutResult: Outcome = Object.freeze({
@@ -116,10 +120,12 @@ export class Executor {
     const handler = registry.handler(job.type);
     if (handler === undefined) throw new MillraceError("UNKNOWN_JOB_TYPE");
     const context = new RunContext(job, payload, abort, log);
-    const maxRuntimeMs = job.maxRuntimeMs ?? registry.definition(job.type)?.maxRuntimeMs;
-    return maxRuntimeMs === undefined
-      ? handler(context)
-      : within(maxRuntimeMs, abort, async () => handler(context));
+    const definition = registry.definition(job.type);
+    const maxRuntimeMs = job.maxRuntimeMs ?? definition?.maxRuntimeMs;
+    if (definition?.platform === undefined) return call(handler, context, abort, maxRuntimeMs);
+    return this.#options
+      .breaker(definition.platform)
+      .run(() => call(handler, context, abort, maxRuntimeMs), callOptions(definition, abort));
   }
 
   /** What is stored; undefined for nothing. */
@@ -148,13 +154,47 @@ export class Executor {
   ): Outcome {
     if (cause === "cancelled") return { kind: "cancelled" };
     if (cause === "stopping") return { kind: "released" };
-    return outcomeOfFailure(job, error, {
-      policy: definition?.retry ?? this.#options.retryPolicy ?? defaultRetryPolicy,
-      classifier: definition?.classify,
-      random: this.#options.random(),
-    });
+    const { log, random, retryPolicy = defaultRetryPolicy } = this.#options;
+    const thrown = tameError(error);
+    try {
+      return outcomeOfFailure(job, thrown, {
+        policy: definition?.retry ?? retryPolicy,
+        classifier: definition?.classify,
+        random: random(),
+      });
+    } catch (fault) {
+      // A classifier or policy that fails itself must not keep the job from being settled.
+      const { id, type } = job;
+      log.child({ job: id, type }).error({ err: tameError(fault) }, "retry rules failed");
+      return outcomeOfFailure(job, thrown, { policy: defaultRetryPolicy, random: random() });
+    }
   }
 }
+
+function call(
+  handler: Handler<unknown, unknown>,
+  context: RunContext,
+  abort: AbortSource,
+  maxRuntimeMs: number | undefined,
+): unknown {
+  return maxRuntimeMs === undefined
+    ? handler(context)
+    : within(maxRuntimeMs, abort, async () => handler(context));
+}
+
+/**
+ * A platform is not to blame for what fails once we have given up; for taking too long it is. A job can
+ * wait until PostgreSQL answers: it needs that to end anyway.
+ */
+const callOptions = (definition: Definition, abort: AbortSource): BreakerRunOptions => ({
+  classify: definition.classify,
+  whenUnknown: "refuse",
+  signal: {
+    get aborted() {
+      return abort.cause !== null && abort.cause !== "max_runtime";
+    },
+  },
+});
 
 function lift(job: ClaimedJob, definition: Definition | undefined): unknown {
   if (definition?.upcasters === undefined) return job.payload;

@@ -62,6 +62,8 @@ export interface JobOptions<Schema extends StandardSchemaV1, Result> {
   readonly maxAttempts?: number;
   readonly maxRuntimeMs?: number;
   readonly expiresInMs?: number;
+  /** The outside platform that the handler calls: while its breaker is open, these jobs wait. */
+  readonly platform?: string;
   readonly retry?: RetryPolicy | BackoffOptions;
   readonly classify?: Classifier;
   readonly run?: Handler<StandardSchemaV1.InferOutput<Schema>, Result>;
@@ -83,6 +85,7 @@ export interface JobDefinition<Input = unknown, Output = Input, Result = unknown
   readonly maxAttempts: number | undefined;
   readonly maxRuntimeMs: number | undefined;
   readonly expiresInMs: number | undefined;
+  readonly platform: string | undefined;
   readonly retry: RetryPolicy | undefined;
   readonly classify: Classifier | undefined;
   readonly run: Handler<Output, Result> | undefined;
@@ -108,7 +111,7 @@ export function defineJob<
     Result
   > = {
     type: checkName("type", options.type),
-    queue: checkName("queue", options.queue ?? "default"),
+    queue: checkName("queue", options.queue === undefined ? "default" : options.queue),
     priority: typeof options.priority === "string" ? options.priority : undefined,
     rules: rulesOf(options),
     delaysWhenLimited: checkWhenLimited(options.whenRateLimited),
@@ -120,6 +123,7 @@ export function defineJob<
     maxAttempts: checkNumber("maxAttempts", options.maxAttempts, 1, 1000),
     maxRuntimeMs: checkNumber("maxRuntimeMs", options.maxRuntimeMs, 1, 2_147_483_647),
     expiresInMs: checkNumber("expiresInMs", options.expiresInMs, 1, Number.MAX_SAFE_INTEGER),
+    platform: options.platform === undefined ? undefined : checkName("platform", options.platform),
     retry: typeof retry === "object" ? exponentialBackoff(retry) : retry,
     classify: options.classify,
     run: options.run,
@@ -145,17 +149,19 @@ function checkWhenLimited(value: "refuse" | "delay" = "refuse"): boolean {
   if (value === "refuse" || value === "delay") return value === "delay";
   throw new MillraceError("OPTION_INVALID", 'whenRateLimited must be "refuse" or "delay".');
 }
+export const isName = (name: unknown): name is string =>
+  typeof name === "string" && name.length > 0 && name.length <= 200 && printable.test(name);
 
 export function checkName(what: string, name: unknown): string {
-  if (typeof name === "string" && name.length > 0 && name.length <= 200 && printable.test(name))
-    return name;
+  if (isName(name)) return name;
   throw new MillraceError(
     "OPTION_INVALID",
     `A job's ${what} must be a text of 1 to 200 printable characters.`,
   );
 }
 
-const printable = /^[\p{L}\p{N}\p{P}\p{S} ]+$/u;
+/** Not of blanks alone. */
+const printable = /^ *[\p{L}\p{N}\p{P}\p{S}][\p{L}\p{N}\p{P}\p{S} ]*$/u;
 
 export function checkNumber(
   what: string,

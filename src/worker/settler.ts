@@ -24,6 +24,10 @@ export class Settler {
     return this.#completed.length;
   }
 
+  get pendingOthers(): number {
+    return this.#others.length;
+  }
+
   add(ended: Ended): void {
     (ended.outcome.kind === "completed" ? this.#completed : this.#others).push(ended);
   }

@@ -15,6 +15,7 @@ import type { HeldJob, HeldJobs } from "./held-jobs.ts";
 import type { HintBuffer } from "./hint-buffer.ts";
 import type { LaneFetcher } from "./lane-fetcher.ts";
 import { LaneTurns } from "./lane-turns.ts";
+import { SettleLane } from "./settle-lane.ts";
 import { type Ended, type Settler, toCompletion, toSettlement } from "./settler.ts";
 
 export interface TurnsOptions {
@@ -54,10 +55,13 @@ export class Turns {
   readonly #wakeUp = new WakeUp();
   readonly #laneTurns: LaneTurns;
   readonly #confirmer: Confirmer;
+  readonly #settles: SettleLane;
   #stopped = false;
   #claiming = true;
-  #underWay = false;
   #claimUnderWay = false;
+  /** The last claim left something behind. */
+  #backlog = false;
+  readonly #mayClaim = () => this.#claiming && !this.#settles.isBehind;
   #loop: Promise<void> = Promise.resolve();
   #batch = mostPerTurn;
   #errors = 0;
@@ -68,6 +72,12 @@ export class Turns {
     this.#options = options;
     this.#laneTurns = new LaneTurns(options);
     this.#confirmer = new Confirmer({ ...options, letGo: (job) => this.#letGo(job) });
+    this.#settles = new SettleLane({
+      ...options,
+      session: options.store.worker(`settler ${options.worker}`),
+      confirm: (ended, done) => this.#confirmer.confirm(ended, done),
+      onSettled: () => this.wake(),
+    });
   }
 
   get settledCount(): number {
@@ -90,17 +100,18 @@ export class Turns {
   /** Resolves when no claim is under way any more. */
   async stopClaiming(): Promise<void> {
     this.#claiming = false;
-    if (this.#underWay) await new Promise<void>((resolve) => this.#turnEnded.push(resolve));
+    if (this.#claimUnderWay) await new Promise<void>((resolve) => this.#turnEnded.push(resolve));
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.wake();
     await this.#loop;
+    await this.#settles.working;
   }
 
   async close(): Promise<void> {
-    await this.#options.session.close();
+    await Promise.all([this.#options.session.close(), this.#settles.close()]);
   }
 
   async #run(): Promise<void> {
@@ -123,9 +134,10 @@ export class Turns {
     if (this.#lostClaims.length > 0) await this.#replayLost();
     const others = settler.takeOthers(this.#batch);
     if (others.length > 0) await this.#settleOthers(others);
-    const claiming = this.#claiming ? this.#nextClaim() : null;
+    const claiming = this.#mayClaim() ? this.#nextClaim() : null;
     const claim = claiming instanceof Promise ? await claiming : claiming;
-    const ended = settler.takeCompletions(this.#batch);
+    if (claim !== null && this.#backlog) this.#settles.startIfWorthwhile();
+    const ended = this.#settles.working === null ? settler.takeCompletions(this.#batch) : [];
     if (claim === null && ended.length === 0)
       return (await this.#claimLanes()) || others.length > 0;
     const jobs = await this.#exchange(ended, claim);
@@ -182,6 +194,7 @@ export class Turns {
     const { deliver, start, room, hints } = this.#options;
     deliver(jobs);
     const more = claim?.places === undefined ? jobs.length >= (claim?.limit ?? 1) : !hints?.idle;
+    this.#backlog = more;
     if (more && room() > 0) setImmediate(start);
     else {
       start();
@@ -212,7 +225,6 @@ export class Turns {
   }
 
   async #underWayWith<T>(claim: LostClaim | null, act: () => Promise<T>): Promise<T> {
-    this.#underWay = true;
     this.#claimUnderWay = claim !== null;
     try {
       return await act();
@@ -220,7 +232,6 @@ export class Turns {
       if (claim !== null) this.#lostClaims.push(claim);
       throw error;
     } finally {
-      this.#underWay = false;
       this.#claimUnderWay = false;
       for (const resolve of this.#turnEnded.splice(0)) resolve();
     }
@@ -276,8 +287,9 @@ export class Turns {
 
   async #sleep(): Promise<void> {
     const { fetcher, hints, pollMs, random, settler, room } = this.#options;
-    if (settler.pending > 0 || (this.#claiming && room() > 0 && hints?.idle === false)) return;
-    const claims = this.#claiming && room() > 0;
+    const mine = this.#settles.working === null ? settler.pending : settler.pendingOthers;
+    const claims = this.#mayClaim() && room() > 0;
+    if (mine > 0 || (claims && hints?.idle === false)) return;
     const poll = pollMs * (0.8 + 0.4 * random());
     const waits = claims ? [fetcher.waitMs() ?? poll, this.#laneTurns.waitMs() ?? poll] : [];
     const sleepMs = Math.min(poll, ...waits);

@@ -1,7 +1,7 @@
 // Leaders as real processes, killed, stopped and cut off; elected in PostgreSQL and through Redis.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Options } from "../../src/index.ts";
+import type { Options, ServiceReport } from "../../src/index.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { Trial } from "../support/trial.ts";
@@ -34,6 +34,15 @@ const elections: Record<string, () => Options> = {
 const termsOf = (process: WorkerProcess) =>
   process.of("leader.elected").map((line) => line.term ?? 0);
 
+/** On a busy machine a term may be over as soon as it begins: the one that counts is the last. */
+async function termOf(leader: WorkerProcess): Promise<number> {
+  return until(`${leader.name} writes in office`, () => {
+    const last = trial.ledger().findLast((line) => line.what === "leader.elected");
+    const wrote = leader.of("write.accepted").some(({ term }) => term === last?.term);
+    return last?.proc === leader.name && wrote && last.term;
+  });
+}
+
 async function electedAfter(term: number): Promise<{ term: number; electedAt: Date }> {
   return until("another one is elected", async () => {
     const { rows } = await trial.db.query<{ term: number; electedAt: Date }>(
@@ -64,13 +73,12 @@ describe.each(Object.keys(elections))("leaders elected by %s", (name) => {
   const connect = () => elections[name]?.() ?? {};
   const start = async (more: Options = {}) => {
     const leader = await trial.startManager({ writes: true, connect: { ...connect(), ...more } });
-    const { term = 0 } = await leader.writes("leader.elected");
+    await leader.writes("leader.elected");
     const others = [
       await trial.startManager({ writes: true, connect: connect() }),
       await trial.startManager({ writes: true, connect: connect() }),
     ];
-    await leader.writes("write.accepted");
-    return { leader, others, term };
+    return { leader, others, term: await termOf(leader) };
   };
 
   test("fault 9: a killed leader is replaced within two TTLs", async () => {
@@ -90,7 +98,7 @@ describe.each(Object.keys(elections))("leaders elected by %s", (name) => {
     await electedAfter(term);
     await until("it writes", () => others.some((one) => one.of("write.accepted").length > 0));
     leader.signal("SIGCONT");
-    expect(await leader.writes("leader.lost")).toMatchObject({ term });
+    await leader.writes("leader.lost", (line) => line.term === term);
     await leader.writes("write.refused", (line) => line.term === term);
     await expectOneWriterAtATime([leader, ...others]);
   });
@@ -100,13 +108,31 @@ describe.each(Object.keys(elections))("leaders elected by %s", (name) => {
     const { leader, others, term } = await start({ databaseUrl: proxy.url });
     const cutAt = await trial.now();
     proxy.silence();
-    const lost = await leader.writes("leader.lost");
-    expect(lost).toMatchObject({ term, reason: "not_renewed" });
+    const lost = await leader.writes("leader.lost", (line) => line.term === term);
+    expect(lost.reason).toBe("not_renewed");
     const next = await electedAfter(term);
     expect(next.electedAt.getTime() - cutAt).toBeLessThan(2 * leaderTtlMs + slackMs);
+    await until("it writes", () => others.some((one) => one.of("write.accepted").length > 0));
     proxy.open();
     await leader.writes("write.refused", (line) => line.term === term);
     await expectOneWriterAtATime([leader, ...others]);
+    await leader.kill();
+    await proxy.close();
+  });
+
+  test("a leader whose connections have gone silent lets go of them, and is elected anew over others", async () => {
+    const proxy = await TcpProxy.start(trial.url);
+    const options = { writes: true, connect: { ...connect(), databaseUrl: proxy.url } };
+    const leader = await trial.startManager(options);
+    const term = await termOf(leader);
+    // Each service has its connection, and sleeps or waits for an answer when it is lost.
+    await until("every service has run", async () => {
+      const reports = (await leader.reports()) as ServiceReport[];
+      return reports.length > 0 && reports.every(({ lastRunAt }) => lastRunAt !== null);
+    });
+    proxy.muffle();
+    await leader.writes("leader.lost", (line) => (line.term ?? 0) >= term);
+    await leader.writes("leader.elected", (line) => (line.term ?? 0) > term);
     await leader.kill();
     await proxy.close();
   });
@@ -116,7 +142,7 @@ describe.each(Object.keys(elections))("leaders elected by %s", (name) => {
     leader.askToStop();
     await leader.ended();
     expect(leader.exitCode).toBe(0);
-    expect(leader.of("leader.lost")).toMatchObject([{ term, reason: "resigned" }]);
+    expect(leader.of("leader.lost").at(-1)).toMatchObject({ term, reason: "resigned" });
     await electedAfter(term);
     await until("it writes", () => others.some((one) => one.of("write.accepted").length > 0));
     await expectOneWriterAtATime([leader, ...others]);

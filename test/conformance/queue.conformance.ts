@@ -6,6 +6,7 @@ import { crashes } from "./queue-crashes.ts";
 import { deadList } from "./queue-dead.ts";
 import { delays } from "./queue-delays.ts";
 import { identity } from "./queue-identity.ts";
+import { input } from "./queue-input.ts";
 import { order } from "./queue-order.ts";
 import { shutdown } from "./queue-shutdown.ts";
 import {
@@ -25,6 +26,7 @@ const topics: Record<string, QueueTopic> = {
   identity,
   "the dead list": deadList,
   capacity,
+  "bad input": input,
   shutdown,
 };
 

@@ -1,6 +1,7 @@
 // Every promise of src/store/store.ts, topic by topic. Each topic gets a store of its own.
 
 import { afterAll, beforeAll, describe } from "vitest";
+import { breakers } from "./breakers.ts";
 import { cancelAndDelete } from "./cancel.ts";
 import { claim } from "./claim.ts";
 import { deadLetters } from "./dead-letters.ts";
@@ -12,6 +13,7 @@ import { leadership } from "./leadership.ts";
 import { lease } from "./lease.ts";
 import { names } from "./names.ts";
 import { notices } from "./notices.ts";
+import { notifier } from "./notifier.ts";
 import { presence } from "./presence.ts";
 import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
@@ -44,7 +46,9 @@ const topics: Record<string, Topic> = {
   upkeep,
   retention,
   notices,
+  notifier,
   webhooks,
+  breakers,
   triggers,
   "items that a trigger's job holds": triggerItems,
   "items settled one by one": triggerSettle,

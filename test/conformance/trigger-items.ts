@@ -86,6 +86,12 @@ export const triggerItems: Topic = (stage) => {
         }
       };
       await Promise.all(sessions.map(fireAll));
+      // A runner that finds a trigger in another's hands leaves it to them: some may be left.
+      const left = () =>
+        stage().sql("select from millrace.job where queue_id = $1 and claim_id is null limit 1", [
+          first.queueId,
+        ]);
+      while ((await left()).length > 0) await session.fire(first.id);
       for (const one of sessions) await one.close();
       const taken: string[] = [];
       for (const id of await jobsIn(stage(), first.jobQueueId)) {

@@ -1,3 +1,4 @@
+import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { uuidv7 } from "../../src/runtime/uuid.ts";
 import type { TriggerSession } from "../../src/store/triggers.ts";
@@ -155,6 +156,31 @@ export const triggers: Topic = (stage) => {
       expect(failed.nextFireAt).toEqual(made.slot);
       expect((await session.due(100)).map(({ id }) => id)).not.toContain(made.id);
       expect(await session.fire(made.id)).toBeNull();
+    });
+
+    it("tells once when it begins to fail, if a webhook wants to hear it", async () => {
+      const [made, error] = [await dueTrigger(stage()), { code: "QUEUE_FULL", message: "full" }];
+      const told = () =>
+        stage().sql("select data from millrace.notification where kind = 'trigger.failed'");
+      await session.noteFailure(made.id, error, 60_000);
+      expect(await told()).toEqual([]);
+      const webhook = { id: randomUUID(), tenant: null, name: "ours", url: "https://example.com/" };
+      const wanted = { kinds: ["trigger.failed"], queues: null, signingKey: randomBytes(32) };
+      await stage().store.webhooks.create({ ...webhook, ...wanted }, { actor: "operator" });
+      const other = await dueTrigger(stage());
+      await session.noteFailure(other.id, error, 60_000);
+      await session.noteFailure(other.id, error, 60_000);
+      expect(await told()).toMatchObject([{ data: { trigger_id: other.id, error } }]);
+      await stage().sql("delete from millrace.webhook");
+      await stage().sql("delete from millrace.notification");
+    });
+
+    it("writes nothing under a term that is over", async () => {
+      const fenced = stage().store.triggerSession({ maxAttempts: 5, term: 4_711 });
+      const made = await dueTrigger(stage());
+      expect((await refusal(fenced.fire(made.id))).code).toBe("NOT_LEADER");
+      expect(await read(stage(), made.id)).toMatchObject({ failures: 0, lastFiredAt: null });
+      await fenced.close();
     });
 
     it("makes its job and is clear of failures once it can", async () => {

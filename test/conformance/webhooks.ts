@@ -1,15 +1,19 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
+import { NonRetryableError } from "../../src/domain/error-class.ts";
 import type { Notification } from "../../src/domain/notification.ts";
 import { planDeliveries } from "../../src/manager/notifier.ts";
 import { uuidv7 } from "../../src/runtime/uuid.ts";
 import type { NewWebhook } from "../../src/store/webhook.ts";
 import { cancelled, dead, retried, type Topic } from "./stage.ts";
+import { itemRunner, settleItem } from "./trigger-stage.ts";
 
 const by = { actor: "operator" };
+const failed = (failingAfter: number) => ({ error: "no", failingAfter, waitMs: 0 });
 
 export const webhooks: Topic = (stage) => {
   const store = () => stage().store.webhooks;
+  const notifier = () => stage().store.notifier();
   const newWebhook = (options: Partial<NewWebhook> = {}): NewWebhook => ({
     ...{ id: uuidv7(), tenant: null, name: "ours", url: "https://example.com/" },
     ...{ kinds: ["job.dead", "queue.deep"], queues: null, signingKey: randomBytes(32) },
@@ -27,13 +31,31 @@ export const webhooks: Topic = (stage) => {
   };
   const dispatch = async (limit = 100) => {
     const queueId = await stage().queue();
-    return store().dispatch(limit, queueId, planDeliveries({ queueId, maxAttempts: 3 }));
+    const plan = planDeliveries({ queueId, maxAttempts: 3 });
+    return notifier().dispatch({ limit, queueId, plan, minAgeMs: 0 });
   };
 
   beforeEach(async () => {
     await stage().sql("delete from millrace.webhook");
     await stage().sql("delete from millrace.notification");
     await stage().sql("delete from millrace.deep_queue");
+  });
+
+  it("raises one for an item that dies by itself, and one for each that dies with its job", async () => {
+    await create();
+    const session = stage().store.triggerSession({ maxAttempts: 1 });
+    const { job, jobId, items } = await itemRunner(stage(), session, 3);
+    const [hopeless = ""] = items;
+    const never = { kind: "failed", error: new NonRetryableError("never") } as const;
+    expect(await settleItem(stage(), job, hopeless, never)).toBe("dead");
+    await stage().sql("update millrace.job set attempt = max_attempts where claim_id = $1", [
+      jobId,
+    ]);
+    await stage().settle(job, dead);
+    expect(await session.endBatches(100)).toEqual([{ jobId, items: 2 }]);
+    await session.close();
+    const died = (await raised()).map(({ data }) => data.job_id);
+    expect(died.sort()).toEqual([jobId, ...items].sort());
   });
 
   it("raises one notification with a death, without payload, key or reference", async () => {
@@ -139,8 +161,11 @@ export const webhooks: Topic = (stage) => {
   it("dispatches nothing when the plan fails, and keeps the notification", async () => {
     await create();
     await die();
-    const failing = store().dispatch(10, await stage().queue(), () => {
-      throw new Error("no plan");
+    const failing = notifier().dispatch({
+      ...{ limit: 10, queueId: await stage().queue(), minAgeMs: 0 },
+      plan: () => {
+        throw new Error("no plan");
+      },
     });
     await expect(failing).rejects.toThrow("no plan");
     expect(await raised()).toHaveLength(1);
@@ -176,7 +201,7 @@ export const webhooks: Topic = (stage) => {
     await create();
     const queueId = await stage().queue();
     await stage().sql("update millrace.queue set warn_depth = 10 where id = $1", [queueId]);
-    const look = () => Promise.all(Array.from({ length: 3 }, () => store().raiseDepths()));
+    const look = () => Promise.all(Array.from({ length: 3 }, () => notifier().raiseDepths()));
     const end = async (count: number) => {
       await stage().complete(await stage().claim(queueId, { limit: count }));
     };
@@ -201,16 +226,16 @@ export const webhooks: Topic = (stage) => {
 
   it("marks a webhook failing once, after so many failures in a row, and recovered once", async () => {
     const { id } = await create();
-    expect(await store().noteFailed(id, "no", 3)).toBeNull();
+    expect(await store().noteFailed(id, failed(3))).toBeNull();
     expect(await store().noteDelivered(id)).toBeNull();
     const changes = [];
-    for (let i = 0; i < 5; i++) changes.push(await store().noteFailed(id, "no", 3));
+    for (let i = 0; i < 5; i++) changes.push(await store().noteFailed(id, failed(3)));
     expect(changes).toEqual([null, null, "failing", null, null]);
     expect((await store().list())[0]).toMatchObject({ failures: 5, lastError: "no" });
     expect((await store().list())[0]?.failingSince).toBeInstanceOf(Date);
     expect(await store().noteDelivered(id)).toBe("recovered");
     expect((await store().list())[0]).toMatchObject({ failures: 0, failingSince: null });
-    expect(await store().noteFailed(randomUUID(), "no", 1)).toBeNull();
+    expect(await store().noteFailed(randomUUID(), failed(1))).toBeNull();
   });
 
   it("keeps the old signing key for as long as it was told", async () => {
@@ -227,7 +252,7 @@ export const webhooks: Topic = (stage) => {
 
   it("changes what it is told to and nothing else, and forgets failures of another receiver", async () => {
     const { id } = await create({ queues: ["a"] });
-    await store().noteFailed(id, "no", 1);
+    await store().noteFailed(id, failed(1));
     expect(await store().update(id, { name: "theirs" }, by)).toMatchObject({
       ...{ name: "theirs", queues: ["a"], failures: 1, kinds: ["job.dead", "queue.deep"] },
     });

@@ -76,14 +76,18 @@ it("window 2: taken from Redis by a worker that died before it claimed", async (
   const victim = await broker.start({ connect: { databaseUrl: proxy.url } });
   await broker.start();
   const producer = await broker.connect();
-  const taken = isDone(proxy.loseQuestion("by_place").then(() => proxy.refuse()));
+  const taken = isDone(proxy.loseQuestion("claim_by_place").then(() => proxy.refuse()));
   const ids: string[] = [];
   while (!taken()) {
     ids.push(...(await enqueueFive(producer)));
     await broker.trial.drained();
   }
   await victim.kill();
-  await eachRanOnce(ids);
+  // What it had begun before, by claims that were answered, is another window's business.
+  const begun = new Set(victim.of("start").map(({ job }) => job));
+  const onlyHinted = ids.filter((id) => !begun.has(id));
+  expect(onlyHinted).not.toEqual([]);
+  await eachRanOnce(onlyHinted);
 });
 
 it("window 3: a claim of hints whose answer is lost brings the same jobs again", async () => {
@@ -95,7 +99,7 @@ it("window 3: a claim of hints whose answer is lost brings the same jobs again",
   let lost = () => true;
   // Hints may be old: a claim that found nothing has nothing to bring again.
   while (!worker.of("claim.replayed").some(({ jobs }) => jobs !== 0)) {
-    if (lost()) lost = isDone(proxy.loseAnswer("client", "by_place"));
+    if (lost()) lost = isDone(proxy.loseAnswer("client", "claim_by_place"));
     ids.push(...(await enqueueFive(producer)));
     await broker.trial.drained();
   }

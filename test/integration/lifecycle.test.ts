@@ -62,6 +62,8 @@ describe("defineJob and enqueue", () => {
       { type: "" },
       { type: "a\nb" },
       { type: "t", queue: "q".repeat(201) },
+      { type: "t", queue: " " },
+      { type: "t", queue: null as never },
       { type: "t", maxAttempts: 0 },
       { type: "t", maxRuntimeMs: -1 },
       { type: "t", expiresInMs: 0.5 },
@@ -81,6 +83,8 @@ describe("defineJob and enqueue", () => {
       { delayMs: Number.POSITIVE_INFINITY },
       { expiresInMs: 0 },
       { maxAttempts: 1_001 },
+      null as never,
+      5 as never,
     ];
     for (const one of options) {
       expect((await refusal(millrace.enqueue(job, 1, one))).code).toBe("OPTION_INVALID");

@@ -30,7 +30,9 @@ test("of two managers one is leader, and its services say what they do", async (
     return reports.length > 0 && reports.every(({ lastRunAt }) => lastRunAt !== null) && reports;
   });
   expect(reports.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(["scheduler", "reclaimer", "republisher", "janitor"]),
+    expect.arrayContaining([
+      ...["scheduler", "reclaimer", "republisher", "janitor", "trigger runner", "notifier"],
+    ]),
   );
   for (const report of reports)
     expect(report).toMatchObject({
@@ -55,6 +57,21 @@ test("the leader makes delayed jobs ready, and counts them", async () => {
   expect(await instances.millrace.result(id)).toBe("ran");
   await until("it is counted", () => (reportOf(manager, "scheduler")?.processed ?? 0) > 0);
   expect(promoted.flatMap(({ latenessMs }) => latenessMs).length).toBeGreaterThan(0);
+});
+
+test("the leader fires triggers, though no worker runs", async () => {
+  const millrace = await instances.connect();
+  const manager = await leading(await millrace.manage());
+  const fired = millrace.events.once("trigger.fired");
+  const job = defineJob({ type: "slot", queue: newQueue(), run: () => {} });
+  const made = await instances.millrace.triggers.create({
+    ...{ name: job.queue, type: "TIME", cron: "* * * * * *", job },
+  });
+  const { id, jobIds } = await fired;
+  expect(id).toBe(made.id);
+  expect(await instances.millrace.get(jobIds[0] ?? "")).toMatchObject({ type: "slot" });
+  await instances.millrace.triggers.disable(made.id);
+  expect(reportOf(manager, "trigger runner")?.errors).toBe(0);
 });
 
 test("two schedulers with no election between them promote each job once", async () => {
@@ -133,8 +150,9 @@ test("while Redis is away jobs stay ready in PostgreSQL and run; when it is back
   const hold = defineJob({ type: "hold", queue, run: () => gate.opened });
   const options = { redisUrl: redis.url };
   const millrace = await instances.connect(options);
+  const brokered = millrace.events.once("dispatch.brokered");
   const manager = await leading(await millrace.manage());
-  await millrace.events.once("dispatch.brokered");
+  await brokered;
   await redis.kill();
   await instances.millrace.enqueue(hold, 0); // creates the queue
   const ids = (await instances.millrace.enqueueMany(hold, [1, 2, 3, 4, 5], { delayMs: 50 })).map(
@@ -146,7 +164,8 @@ test("while Redis is away jobs stay ready in PostgreSQL and run; when it is back
   });
   expect(reportOf(manager, "scheduler")?.errors).toBe(0);
   expect(reportOf(manager, "republisher")?.errors).toBe(0);
-  const refilled = millrace.events.once("window.refilled");
+  const own = (await millrace.queues()).find(({ name }) => name === queue)?.id;
+  const refilled = millrace.events.once("window.refilled", ({ queueId }) => queueId === own);
   await redis.start();
   expect((await refilled).hints).toBeGreaterThanOrEqual(ids.length);
   await redis.kill();

@@ -1,56 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { defineJob, type Millrace } from "../../src/index.ts";
-import { newQueue, refusal, useMillrace } from "../support/instance.ts";
-import { Receiver, status } from "../support/receiver.ts";
+import { describe, expect, it } from "vitest";
+import { newQueue, refusal } from "../support/instance.ts";
+import { status } from "../support/receiver.ts";
+import { useTeller } from "../support/teller.ts";
 import { until } from "../support/until.ts";
 
-const instances = useMillrace({ webhooks: { allowInsecureLoopback: true } });
-const soon = { retry: { baseMs: { transient: 20, retryable: 20 }, jitter: 0 } };
-const failing = (queue: string) =>
-  defineJob({
-    type: "always.fails",
-    queue,
-    maxAttempts: 2,
-    retry: { baseMs: { retryable: 1 } },
-    run: () => {
-      throw new Error("out of luck");
-    },
-  });
-
-let receiver: Receiver;
-let teller: Millrace;
-
-beforeEach(async () => {
-  receiver = await Receiver.start();
-  teller = await instances.connect();
-});
-afterEach(async () => {
-  for (const { id } of await instances.millrace.webhooks.list())
-    await instances.millrace.webhooks.delete(id);
-  await receiver.close();
-});
-
-async function create(options: Partial<Parameters<Millrace["webhooks"]["create"]>[0]> = {}) {
-  const webhook = await instances.millrace.webhooks.create({ url: receiver.url, ...options });
-  receiver.secrets.push(webhook.secret);
-  return webhook;
-}
-
-async function fail(queue = newQueue(), tenant = "default"): Promise<string> {
-  const job = failing(queue);
-  await instances.work([job]);
-  const { id } = await instances.millrace.enqueue(job, { hidden: "payload" }, { tenant });
-  await instances.millrace.waitFor(id);
-  return id;
-}
+const { instances, teller, receiver, create, fail, failing } = useTeller();
 
 describe("a final failure", () => {
   it("is told of once, with what is needed to find it and not its payload", async () => {
     await create();
-    await teller.notifications.start();
+    await teller().notifications.start();
     const queue = newQueue();
     const id = await fail(queue);
-    const [received] = await receiver.hears(1);
+    const [received] = await receiver().hears(1);
     expect(received?.told).toMatchObject({
       ...{ kind: "job.dead", queue, tenant: "default" },
       data: {
@@ -60,7 +22,7 @@ describe("a final failure", () => {
     });
     expect(received?.body).not.toContain("hidden");
     expect(received?.headers["content-type"]).toBe("application/json");
-    expect(receiver.received).toHaveLength(1);
+    expect(receiver().received).toHaveLength(1);
   });
 
   it("is told to every webhook that wants it, and to no other", async () => {
@@ -71,26 +33,26 @@ describe("a final failure", () => {
     await create({ kinds: ["queue.deep"] });
     const inactive = await create();
     await instances.millrace.webhooks.update(inactive.id, { isActive: false });
-    await teller.notifications.start();
-    const dispatched = teller.events.once("notification.dispatched");
+    await teller().notifications.start();
+    const dispatched = teller().events.once("notification.dispatched");
     const id = await fail(queue, "acme");
     expect(await dispatched).toMatchObject({ kind: "job.dead", deliveries: wanting.length });
-    const received = await receiver.hears(2);
+    const received = await receiver().hears(2);
     expect(received.map(({ told }) => told.data.job_id)).toEqual([id, id]);
     expect(new Set(received.map(({ told }) => told.id)).size).toBe(1);
-    expect(receiver.distinct.size).toBe(2);
+    expect(receiver().distinct.size).toBe(2);
   });
 
   it("rule 2: of one tenant is never told to another's webhook", async () => {
     await create({ tenant: "acme" });
     await create({ tenant: "other" });
     const deliveries: number[] = [];
-    teller.events.on("notification.dispatched", (told) => deliveries.push(told.deliveries));
-    await teller.notifications.start();
+    teller().events.on("notification.dispatched", (told) => deliveries.push(told.deliveries));
+    await teller().notifications.start();
     for (const tenant of ["acme", "other", "third"]) await fail(newQueue(), tenant);
     await until("all three are dispatched", () => deliveries.length === 3);
     expect(deliveries).toEqual([1, 1, 0]);
-    const received = await receiver.hears(2);
+    const received = await receiver().hears(2);
     expect(received.map(({ told }) => told.tenant).sort()).toEqual(["acme", "other"]);
   });
 });
@@ -101,10 +63,10 @@ describe("a queue over its warning depth", () => {
     const queue = newQueue();
     await instances.millrace.configureQueue(queue, { warnDepth: 2 });
     await instances.millrace.enqueueMany(failing(queue), [1, 2, 3, 4]);
-    await teller.notifications.start();
+    await teller().notifications.start();
     const second = await instances.connect();
     await second.notifications.start();
-    const [received] = await receiver.hears(1);
+    const [received] = await receiver().hears(1);
     expect(received?.told).toMatchObject({
       ...{ kind: "queue.deep", queue, tenant: null, data: { depth: 4, warn_depth: 2 } },
     });
@@ -114,92 +76,21 @@ describe("a queue over its warning depth", () => {
       "somebody looks again",
       async () => (await looked())?.getTime() !== before?.getTime(),
     );
-    expect(receiver.received).toHaveLength(1);
-  });
-});
-
-describe("a receiver that fails", () => {
-  it("is tried again under the same id, marked failing once, and recovered once", async () => {
-    const { id } = await create();
-    receiver.answer = status(500);
-    await teller.notifications.start({ ...soon, failingAfter: 3 });
-    const said: string[] = [];
-    teller.events.on("webhook.failing", ({ failures }) => said.push(`failing after ${failures}`));
-    teller.events.on("webhook.recovered", () => said.push("recovered"));
-    await fail();
-    await receiver.hears(4);
-    const [marked] = await instances.millrace.webhooks.list();
-    expect(marked).toMatchObject({ id, isActive: true, lastError: "The receiver answered 500." });
-    expect(marked?.failingSince).toBeInstanceOf(Date);
-    receiver.answer = status(200);
-    await until("the webhook is well again", () => said.includes("recovered"));
-    expect(said).toEqual(["failing after 3", "recovered"]);
-    expect(receiver.distinct.size).toBe(1);
-    const [well] = await instances.millrace.webhooks.list();
-    expect(well).toMatchObject({ failures: 0, failingSince: null });
-  });
-
-  it("backs off: each wait is longer than the one before", async () => {
-    await create();
-    receiver.answer = status(500);
-    const delays: number[] = [];
-    teller.events.on("job.settled", ({ outcome }) => {
-      if (outcome.kind === "retried") delays.push(outcome.delayMs);
-      if (outcome.kind === "dead") delays.push(-1);
-    });
-    await teller.notifications.start({ ...soon, maxAttempts: 4 });
-    await fail();
-    await until("the delivery is dead", () => delays.includes(-1));
-    expect(delays).toEqual([20, 40, 80, -1]);
-  });
-
-  it("and says when to come back is heard", async () => {
-    await create();
-    receiver.answer = status(503, { "retry-after": "7" });
-    const settled = teller.events.once("job.settled", ({ outcome }) => outcome.kind === "retried");
-    await teller.notifications.start();
-    await fail();
-    expect((await settled).outcome).toMatchObject({
-      ...{ kind: "retried", delayMs: 7_000, error: { class: "rate_limited" } },
-    });
-  });
-
-  it("for good leaves a dead letter, of which nobody is told", async () => {
-    const { id: webhook } = await create();
-    receiver.answer = status(404);
-    await teller.notifications.start({ ...soon, maxAttempts: 2 });
-    const dispatched: string[] = [];
-    teller.events.on("notification.dispatched", ({ kind }) => dispatched.push(kind));
-    await fail();
-    const letter = await until("the delivery is dead", async () => {
-      const dead = await instances.millrace.deadLetters({ queue: "millrace.webhooks" });
-      return dead.find(({ payload }) => (payload as { webhook: string }).webhook === webhook);
-    });
-    expect(letter).toMatchObject({ type: "millrace.webhook_delivery", attempt: 2 });
-    const [left] = await instances.query<{ n: number }>(
-      "select count(*)::int as n from millrace.notification",
-    );
-    expect(left?.n).toBe(0);
-    expect(dispatched).toEqual(["job.dead"]);
-    // Reprocessed by a person, it is still the same delivery to the receiver.
-    receiver.answer = status(200);
-    const again = await instances.millrace.reprocess(letter.id, "the receiver is back");
-    await teller.result(again.id);
-    expect(receiver.distinct.size).toBe(1);
+    expect(receiver().received).toHaveLength(1);
   });
 });
 
 describe("a webhook", () => {
   it("can be tested", async () => {
     const webhook = await create();
-    await teller.notifications.start();
-    const { id } = await teller.webhooks.test(webhook.id);
-    expect(await teller.result(id)).toEqual({ delivered: true, status: 204 });
-    expect(receiver.received[0]?.told).toMatchObject({
+    await teller().notifications.start();
+    const { id } = await teller().webhooks.test(webhook.id);
+    expect(await teller().result(id)).toEqual({ delivered: true, status: 204 });
+    expect(receiver().received[0]?.told).toMatchObject({
       ...{ kind: "webhook.test", data: { webhook_id: webhook.id } },
     });
-    receiver.answer = status(500);
-    const failed = await teller.waitFor((await teller.webhooks.test(webhook.id)).id);
+    receiver().answer = status(500);
+    const failed = await teller().waitFor((await teller().webhooks.test(webhook.id)).id);
     expect(failed).toMatchObject({
       state: "dead",
       error: { message: "The receiver answered 500." },
@@ -208,34 +99,34 @@ describe("a webhook", () => {
 
   it("signs with both secrets while they are being changed, and then with the new one", async () => {
     const webhook = await create();
-    await teller.notifications.start();
-    const tell = async () => teller.result((await teller.webhooks.test(webhook.id)).id);
-    const { secret } = await teller.webhooks.rotateSecret(webhook.id);
+    await teller().notifications.start();
+    const tell = async () => teller().result((await teller().webhooks.test(webhook.id)).id);
+    const { secret } = await teller().webhooks.rotateSecret(webhook.id);
     await tell();
-    receiver.secrets = [secret];
+    receiver().secrets = [secret];
     await tell();
-    expect(receiver.received).toHaveLength(2);
-    receiver.secrets = [webhook.secret];
-    const { secret: third } = await teller.webhooks.rotateSecret(webhook.id, { overlapMs: 0 });
-    await teller.waitFor((await teller.webhooks.test(webhook.id)).id);
-    expect(receiver.refused).toHaveLength(1);
-    receiver.secrets = [third];
+    expect(receiver().received).toHaveLength(2);
+    receiver().secrets = [webhook.secret];
+    const { secret: third } = await teller().webhooks.rotateSecret(webhook.id, { overlapMs: 0 });
+    await teller().waitFor((await teller().webhooks.test(webhook.id)).id);
+    expect(receiver().refused).toHaveLength(1);
+    receiver().secrets = [third];
     await tell();
-    expect(receiver.received).toHaveLength(3);
+    expect(receiver().received).toHaveLength(3);
   });
 
   it("that is deleted gets nothing more, and its deliveries end", async () => {
     const webhook = await create();
-    const { id } = await teller.webhooks.test(webhook.id);
-    await teller.webhooks.delete(webhook.id);
-    await teller.notifications.start();
-    expect(await teller.result(id)).toEqual({ delivered: false, reason: "webhook_gone" });
-    expect(receiver.received).toEqual([]);
+    const { id } = await teller().webhooks.test(webhook.id);
+    await teller().webhooks.delete(webhook.id);
+    await teller().notifications.start();
+    expect(await teller().result(id)).toEqual({ delivered: false, reason: "webhook_gone" });
+    expect(receiver().received).toEqual([]);
     for (const call of [
-      () => teller.webhooks.test(webhook.id),
-      () => teller.webhooks.delete(webhook.id),
-      () => teller.webhooks.update(webhook.id, {}),
-      () => teller.webhooks.rotateSecret("no uuid"),
+      () => teller().webhooks.test(webhook.id),
+      () => teller().webhooks.delete(webhook.id),
+      () => teller().webhooks.update(webhook.id, {}),
+      () => teller().webhooks.rotateSecret("no uuid"),
     ])
       expect((await refusal(call())).code).toBe("WEBHOOK_NOT_FOUND");
   });
@@ -255,15 +146,16 @@ describe("a webhook", () => {
 describe("notifications", () => {
   it("start once, stop, start again, and stop with their instance", async () => {
     await create();
-    await Promise.all([teller.notifications.start(), teller.notifications.start()]);
-    await teller.notifications.stop();
-    expect(await teller.notifications.report()).toBeNull();
+    await Promise.all([teller().notifications.start(), teller().notifications.start()]);
+    await teller().notifications.stop();
+    expect(await teller().notifications.report()).toBeNull();
     const id = await fail();
-    await teller.notifications.start();
-    const [received] = await receiver.hears(1);
+    await teller().notifications.start();
+    const [received] = await receiver().hears(1);
     expect(received?.told.data.job_id).toBe(id);
-    expect(await teller.notifications.report()).toMatchObject({ name: "notifier", errors: 0 });
-    await teller.stop();
-    expect((await refusal(teller.notifications.start())).code).toBe("STOPPED");
+    expect(await teller().notifications.report()).toMatchObject({ name: "notifier", errors: 0 });
+    await teller().stop();
+    teller().notifications.deliver();
+    expect((await refusal(teller().notifications.start())).code).toBe("STOPPED");
   });
 });

@@ -8,6 +8,7 @@ import {
   Snooze,
 } from "../../src/index.ts";
 import { newQueue, refusal, useMillrace } from "../support/instance.ts";
+import { until } from "../support/until.ts";
 
 // 0.5 in the middle of the jitter: the backoff is exact.
 const instances = useMillrace({ random: () => 0.5 });
@@ -117,6 +118,32 @@ describe("a failed run", () => {
       ["transient", 1],
       ["retryable", 2],
     ]);
+  });
+
+  it("is retried by the default rules where its own rules fail, whatever was thrown", async () => {
+    const { millrace } = instances;
+    const fail = () => {
+      throw new Error("broken rules");
+    };
+    const { proxy: revoked, revoke } = Proxy.revocable(new Error("gone"), {});
+    revoke();
+    const odd = [new Error("plain"), revoked, Object.defineProperty({}, "code", { get: fail })];
+    const queue = newQueue();
+    for (const rules of [{ classify: fail }, { retry: fail }, {}]) {
+      const job = defineJob({
+        type: `retry.broken.${Object.keys(rules)}`,
+        queue,
+        ...rules,
+        run: ({ payload }) => {
+          throw odd[Number(payload)];
+        },
+      });
+      await instances.work([job]);
+      for (const n of odd.keys()) {
+        const { id } = await millrace.enqueue(job, n);
+        await until("it waits", async () => (await millrace.get(id))?.state === "scheduled");
+      }
+    }
   });
 
   it("that only snoozes spends no attempt, and snoozes in a row are one entry", async () => {

@@ -197,6 +197,11 @@ describe("what people say about triggers", () => {
     ["OPTION_INVALID", { ...items, pollingIntervalMs: 10 }],
     ["OPTION_INVALID", { ...items, queue: "" }],
     ["OPTION_INVALID", { ...time, jobType: undefined }],
+    ["OPTION_INVALID", { ...items, queue: undefined }],
+    ["TRIGGER_INVALID", { ...time, enabled: 0 }],
+    ["TRIGGER_INVALID", { ...items, onArrival: "yes" }],
+    ["TRIGGER_INVALID", { ...time, job: { type: "x" } }],
+    ["PAYLOAD_INVALID", { ...time, payload: { a: 10n } }],
     ["UNKNOWN_PRIORITY", { ...time, priority: "soonish" }],
     ["PAYLOAD_INVALID", { ...time, payload: { password: "hunter22222" } }],
     ["PAYLOAD_INVALID", { ...governed, payload: {} }],
@@ -212,6 +217,39 @@ describe("what people say about triggers", () => {
     const job = defineJob({ type: "strict", payload: z.object({ report: z.string() }) });
     const options = { name: newQueue(), type: "TIME", cron: yearly, job, payload: {} } as const;
     expect((await refusal(triggers.create(options))).code).toBe("PAYLOAD_INVALID");
+  });
+
+  test("is refused when the schema of the job it is changed to refuses it", async () => {
+    const { triggers } = instances.millrace;
+    const common = { name: newQueue(), type: "TIME", cron: yearly, jobType: "loose" } as const;
+    const made = await triggers.create({ ...common, payload: { report: 7 } });
+    const job = defineJob({ type: "strict", payload: z.object({ report: z.string() }) });
+    const error = await refusal(triggers.update(made.id, { job }));
+    expect(error.code).toBe("PAYLOAD_INVALID");
+    expect(await triggers.get(made.id)).toMatchObject({ jobType: "loose", payload: { report: 7 } });
+    const changes = { job, payload: { report: "weekly" } };
+    expect(await triggers.update(made.id, changes)).toMatchObject({
+      ...{ jobType: "strict", payload: { report: "weekly" } },
+    });
+    const gone = "00000000-0000-7000-8000-000000000000";
+    expect((await refusal(triggers.update(gone, { job }))).code).toBe("TRIGGER_NOT_FOUND");
+    await triggers.delete(made.id);
+  });
+
+  test("is checked by the job's schema as it is when it is stored, though others change it meanwhile", async () => {
+    const { triggers } = instances.millrace;
+    const common = { name: newQueue(), type: "TIME", cron: yearly, jobType: "loose" } as const;
+    const made = await triggers.create({ ...common, payload: { report: "weekly" } });
+    let others: Promise<unknown> | undefined;
+    const payload = z.object({ report: z.string() }).refine(async () => {
+      others ??= triggers.update(made.id, { payload: { report: 7 } });
+      await others;
+      return true;
+    });
+    const job = defineJob({ type: "strict", payload });
+    expect((await refusal(triggers.update(made.id, { job }))).code).toBe("PAYLOAD_INVALID");
+    expect(await triggers.get(made.id)).toMatchObject({ jobType: "loose", payload: { report: 7 } });
+    await triggers.delete(made.id);
   });
 
   test("keeps type and tenant", async () => {

@@ -1,7 +1,7 @@
 // A manager process for the chaos tests. Its one argument is JSON:
 // { name, ledger, connect: Millrace.connect's options, writes }.
 // Elections and losses become lines of the ledger. With `writes` it also tries, again and again, to
-// write under the last term it was elected for, whether it should know better or not.
+// write under every term it was elected for, whether it should know better or not.
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { Millrace } from "../../dist/index.js";
@@ -20,9 +20,9 @@ process.on("uncaughtException", (error) => {
 });
 
 const millrace = await Millrace.connect({ logLevel: "silent", ...connect });
-let lastTerm = 0;
+const terms = [];
 millrace.events.on("leader.elected", ({ term }) => {
-  lastTerm = term;
+  terms.push(term);
   write("leader.elected", { term });
 });
 millrace.events.on("leader.lost", ({ term, reason }) => write("leader.lost", { term, reason }));
@@ -39,19 +39,20 @@ millrace.events.on("service.failed", ({ service, error }) =>
 const manager = await millrace.manage();
 let stopping = false;
 
+async function writeUnder(term) {
+  try {
+    await millrace.store.asLeader(term, (tx) =>
+      tx.query("insert into leader_write (term, proc) values ($1, $2)", [term, name]),
+    );
+    write("write.accepted", { term });
+  } catch (error) {
+    write(error.code === "NOT_LEADER" ? "write.refused" : "write.failed", { term });
+  }
+}
+
 async function writeAlways() {
   while (!stopping) {
-    if (lastTerm > 0) {
-      const term = lastTerm;
-      try {
-        await millrace.store.asLeader(term, (tx) =>
-          tx.query("insert into leader_write (term, proc) values ($1, $2)", [term, name]),
-        );
-        write("write.accepted", { term });
-      } catch (error) {
-        write(error.code === "NOT_LEADER" ? "write.refused" : "write.failed", { term });
-      }
-    }
+    for (const term of terms) await writeUnder(term);
     await delay(20);
   }
 }

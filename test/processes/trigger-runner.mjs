@@ -46,7 +46,10 @@ const session = triggerSession({
   ...{ connection, transaction, channel: database.channel, maxAttempts: 5 },
   withPartitions: (body) => body(),
 });
-const runner = new TriggerRunner({ session, intervalMs: 200, clock, random, events });
+const runner = new TriggerRunner({
+  ...{ session, intervalMs: 200, clock, random, events },
+  isWanted: async () => true,
+});
 await runner.start();
 process.on("disconnect", () => process.exit(3));
 process.send({ ready: true });

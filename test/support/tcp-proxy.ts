@@ -10,6 +10,8 @@ interface Pair {
   /** Bytes kept from the chunk before, in case the text lies across two. */
   readonly tails: { client: Buffer; server: Buffer };
   swallowing: boolean;
+  /** Nothing passes either way any more. */
+  muffled: boolean;
 }
 
 interface Trap {
@@ -37,7 +39,7 @@ export class TcpProxy {
   /** Stands in front of the server of this URL, under a URL of its own. */
   static async start(target: string): Promise<TcpProxy> {
     const { hostname, port } = new URL(target);
-    const listener = createServer().listen(0, "127.0.0.1");
+    const listener = createServer({ allowHalfOpen: true }).listen(0, "127.0.0.1");
     await once(listener, "listening");
     const address = listener.address();
     if (address === null || typeof address === "string") throw new Error("no port was given");
@@ -63,6 +65,11 @@ export class TcpProxy {
   /** Connections stay, but nothing passes either way any more, until open(). */
   silence(): void {
     this.#state = "silent";
+  }
+
+  /** Connections stay, but nothing passes either way on them any more; new ones are welcome. */
+  muffle(): void {
+    for (const pair of this.#pairs) pair.muffled = true;
   }
 
   open(): void {
@@ -96,12 +103,14 @@ export class TcpProxy {
       client.destroy();
       return;
     }
-    const server = connect(port, hostname);
+    const server = connect({ port, host: hostname, allowHalfOpen: true });
     const tails = { client: Buffer.alloc(0), server: Buffer.alloc(0) };
-    const pair: Pair = { client, server, tails, swallowing: false };
+    const pair: Pair = { client, server, tails, swallowing: false, muffled: false };
     this.#pairs.add(pair);
     for (const socket of [client, server]) {
       socket.setNoDelay(true);
+      // A goodbye is lost as well where nothing passes.
+      socket.on("end", () => this.#isSilent(pair) || this.#end(pair));
       socket.on("error", () => this.#end(pair));
       socket.on("close", () => this.#end(pair));
     }
@@ -109,8 +118,12 @@ export class TcpProxy {
     server.on("data", (chunk) => this.#pass(pair, "server", chunk));
   }
 
+  #isSilent(pair: Pair): boolean {
+    return this.#state === "silent" || pair.muffled;
+  }
+
   #pass(pair: Pair, from: "client" | "server", chunk: Buffer): void {
-    if (this.#state === "silent") return;
+    if (this.#isSilent(pair)) return;
     const seen = Buffer.concat([pair.tails[from], chunk]);
     const trap = this.#traps.find(({ side, text }) => side === from && seen.includes(text));
     if (trap !== undefined && !pair.swallowing) {

@@ -21,6 +21,8 @@ export interface ConnectionOptions extends RedisTarget {
 const cannotServe =
   /^(OOM|LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM|WRONGPASS)\b/;
 
+const notAdmitted = /^(NOAUTH|WRONGPASS|NOPERM)\b/;
+
 const longestPauseMs = 1_000;
 
 export class RedisConnection {
@@ -83,6 +85,18 @@ export class RedisConnection {
     }
   }
 
+  /** A server that wants a password lets anybody connect, and refuses everything after that. */
+  async beAdmitted(key: string): Promise<void> {
+    try {
+      await this.ping(key, this.#options.connectTimeoutMs);
+    } catch (error) {
+      // Whatever else it cannot do now, it may be able to do later.
+      if (!notAdmitted.test(causeOf(error))) return;
+      this.close();
+      throw error;
+    }
+  }
+
   onRestored(listener: () => void): void {
     this.#restored.add(listener);
   }
@@ -105,6 +119,8 @@ export class RedisConnection {
   }
 
   #onReady(): void {
+    // The client does not notice that it was ended while its socket was being opened.
+    if (this.#state === "closed") this.#destroy();
     if (this.#state !== "lost") return;
     this.#state = "ready";
     this.#options.events?.emit("connection.restored", { connection: this.#options.name });
@@ -148,18 +164,26 @@ export class RedisConnection {
   }
 }
 
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const causeOf = (error: unknown): string => textOf(error instanceof Error ? error.cause : error);
+
 export function isUnavailable(error: unknown): boolean {
   return error instanceof MillraceError && error.code === "REDIS_UNAVAILABLE";
 }
 
 function unavailable(cause: unknown): MillraceError {
   if (cause instanceof MillraceError) return cause;
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new MillraceError("REDIS_UNAVAILABLE", `Redis cannot be reached: ${reason}`, { cause });
+  const reason = textOf(cause);
+  const message = notAdmitted.test(reason)
+    ? `Redis does not admit us: ${reason} Give user and password in the URL, as in redis://user:password@host.`
+    : `Redis ${cannotServe.test(reason) ? "cannot serve" : "cannot be reached"}: ${reason}`;
+  return new MillraceError("REDIS_UNAVAILABLE", message, { cause });
 }
 
 /** What the server refuses for good reasons (a wrong type, an unknown command) is no outage. */
 function isOutage(error: unknown): boolean {
+  if (error instanceof TypeError) return false; // ours: it never left this process
   const isReply = error instanceof Error && /^[A-Z]+ /.test(error.message);
   return !isReply || cannotServe.test(error.message);
 }

@@ -5,6 +5,7 @@
 import { uuidv7 } from "../../runtime/uuid.ts";
 import { isUnavailable } from "./connection.ts";
 import type { RunScript } from "./queue-scripts.ts";
+import { decodeHead, tokenOf } from "./record.ts";
 
 export interface HoldingsOptions {
   readonly run: RunScript;
@@ -101,8 +102,7 @@ export class Holdings {
   }
 
   #note(id = "", record = ""): void {
-    const [, attempts, sequence] = /^(\d+),(\d+)/.exec(record) ?? [];
-    this.#known.set(id, `${Number(attempts) + 1},${sequence}`);
+    this.#known.set(id, tokenOf(decodeHead(id, record, 1)));
   }
 
   async #send(script: Settle["script"], settles: readonly Settle[]): Promise<string[]> {

@@ -34,6 +34,8 @@ export interface QueueKeys {
 export function queueKeys(options: KeyOptions): QueueKeys {
   const { readyKey, scheduledKey } = options;
   const given = readyKey ?? scheduledKey;
+  if (readyKey !== undefined && `${scheduledKey}:`.startsWith(`${readyKey}:`))
+    throw new MillraceError("OPTION_INVALID", "scheduledKey must not lie among the ready lists.");
   const tag = (given === undefined ? undefined : hashTagOf(given)) ?? options.name;
   const own = { ready: readyKey, scheduled: scheduledKey };
   const key = (part: QueueKey) =>

@@ -1,3 +1,4 @@
+import { MillraceError } from "../../domain/errors.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { QueueKeys } from "./keys.ts";
 import { loadScript, runScript, type Script } from "./scripts.ts";
@@ -32,6 +33,17 @@ function scriptOf(name: QueueScript): Script {
 export type RunScript = <R>(name: QueueScript, args: readonly string[]) => Promise<R>;
 
 export function queueScripts(connection: RedisConnection, keys: QueueKeys): RunScript {
-  return async <R>(name: QueueScript, args: readonly string[]) =>
-    (await runScript(connection, scriptOf(name), keys.all, args)) as R;
+  return async <R>(name: QueueScript, args: readonly string[]) => {
+    try {
+      return (await runScript(connection, scriptOf(name), keys.all, args)) as R;
+    } catch (error) {
+      throw isReply(error) ? refused(error) : error;
+    }
+  };
 }
+
+const isReply = (error: unknown): error is Error =>
+  error instanceof Error && !(error instanceof MillraceError) && /^[A-Z]+ /.test(error.message);
+
+const refused = (cause: Error): MillraceError =>
+  new MillraceError("REDIS_REFUSED", `Redis refused a command: ${cause.message}`, { cause });

@@ -1,8 +1,8 @@
 // An item as scripts/shared.lua keeps it: "attempts,sequence,weight,enqueued at,ready at or nothing,"
 // and then what only this file reads: "length of the label,length of the correlation;", both, and the job.
 
-import { MillraceError } from "../../domain/errors.ts";
 import type { DeadItem, QueueItem } from "../queue.ts";
+import { jsonOf } from "../queue-options.ts";
 
 interface Wrapped<T> {
   readonly job: T;
@@ -16,30 +16,28 @@ export function encodeRest<T>({ job, priority, correlationId }: Wrapped<T>): str
   return `${priority.length},${correlated};${priority}${correlationId ?? ""}${jsonOf(job)}`;
 }
 
-function jsonOf(job: unknown): string {
-  try {
-    return JSON.stringify(job) ?? "";
-  } catch (cause) {
-    throw new MillraceError("PAYLOAD_INVALID", "The job cannot be stored as JSON.", { cause });
-  }
+const head = /^(\d+),(\d+),(-?\d+),(\d+),(\d*),(\d+),(-|\d+);/;
+const numbers = /^(\d+),(\d+),(-?\d+),(\d+),\d*,/;
+
+/** "attempt,sequence" of a take, as the scripts have it; a requeued or new item of the id has another. */
+export const tokenOf = ({ attempt, sequence }: Pick<QueueItem<unknown>, "attempt" | "sequence">) =>
+  `${attempt},${sequence}`;
+
+/** Of a record that nobody can read. */
+export function decodeHead(id: string, record: string, taken = 0): QueueItem<undefined> {
+  const [, attempts, sequence, weight, enqueuedAt] = numbers.exec(record) ?? [];
+  const times = { enqueuedAt: Number(enqueuedAt ?? 0), readyAt: Number(enqueuedAt ?? 0) };
+  const take = { sequence: Number(sequence ?? 0), attempt: Number(attempts ?? 0) + taken };
+  return { id, job: undefined, priority: "", weight: Number(weight ?? 0), ...times, ...take };
 }
 
 /** Attempts as the record says; a take makes one more of them. */
 export function decodeRecord<T>(id: string, record: string, taken = 0): QueueItem<T> {
-  let from = 0;
-  const upTo = (mark: string): string => {
-    const end = record.indexOf(mark, from);
-    const part = record.slice(from, end);
-    from = end + 1;
-    return part;
-  };
-  const attempt = Number(upTo(",")) + taken;
-  const sequence = Number(upTo(","));
-  const weight = Number(upTo(","));
-  const enqueuedAt = Number(upTo(","));
-  const due = upTo(",");
-  const labelEnd = Number(upTo(","));
-  const correlated = upTo(";");
+  const parts = head.exec(record);
+  if (parts === null) throw new Error("this is no record");
+  const [found, attempts, sequence, weight, enqueuedAt, due, label, correlated] = parts;
+  const from = found.length;
+  const labelEnd = Number(label);
   const jobAt = from + labelEnd + (correlated === "-" ? 0 : Number(correlated));
   const priority = record.slice(from, from + labelEnd);
   const json = record.slice(jobAt);
@@ -47,11 +45,11 @@ export function decodeRecord<T>(id: string, record: string, taken = 0): QueueIte
     id,
     job: (json === "" ? undefined : JSON.parse(json)) as T,
     priority,
-    weight,
-    enqueuedAt,
-    readyAt: due === "" ? enqueuedAt : Number(due),
-    sequence,
-    attempt,
+    weight: Number(weight),
+    enqueuedAt: Number(enqueuedAt),
+    readyAt: Number(due === "" ? enqueuedAt : due),
+    sequence: Number(sequence),
+    attempt: Number(attempts) + taken,
   };
   if (correlated === "-") return item;
   return { ...item, correlationId: record.slice(from + labelEnd, jobAt) };
@@ -63,5 +61,13 @@ export function decodeGrave<T>(id: string, grave: string): DeadItem<T> {
   const rest = Buffer.from(grave.slice(head.length));
   const error = rest.subarray(0, Number(length)).toString();
   const record = rest.subarray(Number(length)).toString();
-  return { ...decodeRecord<T>(id, record), diedAt: Number(died), error };
+  return { ...readable<T>(id, record), diedAt: Number(died), error };
+}
+
+function readable<T>(id: string, record: string): QueueItem<T> {
+  try {
+    return decodeRecord<T>(id, record);
+  } catch {
+    return decodeHead(id, record) as QueueItem<T>;
+  }
 }

@@ -3,12 +3,10 @@
 
 import type { QueueItem } from "../queue.ts";
 import type { Holdings } from "./holdings.ts";
+import { tokenOf } from "./record.ts";
 import { TickBatcher } from "./tick-batcher.ts";
 
 type Item = Pick<QueueItem<unknown>, "id" | "attempt" | "sequence">;
-
-/** A requeued or newly enqueued id has another sequence, and each take another attempt. */
-const tokenOf = ({ attempt, sequence }: Item): string => `${attempt},${sequence}`;
 
 const mostAtOnce = 500;
 

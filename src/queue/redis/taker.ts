@@ -15,9 +15,11 @@ export interface TakerOptions<I> {
 
 interface Wish<I> {
   readonly max: number;
-  readonly waits: boolean;
+  /** False once its time is over: then the next answer is its last. */
+  waits: boolean;
   readonly items: I[];
   asked: boolean;
+  answered: boolean;
   readonly settle: (outcome: { items: I[] } | { error: unknown }) => void;
 }
 
@@ -30,6 +32,7 @@ export class Taker<I> {
   readonly #wishes = new Set<Wish<I>>();
   readonly #wakeUp = new WakeUp();
   #running = false;
+  #taking = false;
   #done: Promise<void> = Promise.resolve();
   #sleeping = false;
   #draining = false;
@@ -48,7 +51,7 @@ export class Taker<I> {
       let timer: NodeJS.Timeout | undefined;
       const giveUp = () => wish.settle({ items: wish.items });
       const wish: Wish<I> = {
-        ...{ max, waits: timeoutMs > 0, items: [], asked: false },
+        ...{ max, waits: timeoutMs > 0, items: [], asked: false, answered: false },
         settle: (outcome) => {
           if (!this.#wishes.delete(wish)) return;
           if (this.#wishes.size === 0) this.#disturb();
@@ -58,9 +61,14 @@ export class Taker<I> {
           else resolve(outcome.items);
         },
       };
+      // However short the time, what is there is there: nobody leaves before the first answer.
+      const timeIsOver = () => {
+        if (wish.answered && !this.#taking) giveUp();
+        else wish.waits = false;
+      };
       this.#wishes.add(wish);
       signal?.addEventListener("abort", giveUp, { once: true });
-      if (wish.waits) timer = setTimeout(giveUp, Math.min(timeoutMs, longestTimerMs));
+      if (wish.waits) timer = setTimeout(timeIsOver, Math.min(timeoutMs, longestTimerMs));
       this.#start();
     });
   }
@@ -116,7 +124,10 @@ export class Taker<I> {
     for (const wish of wishes) wish.asked = true;
     const wanted = wishes.reduce((sum, { max, items }) => sum + max - items.length, 0);
     const most = Math.min(wanted, mostAtOnce);
-    const { items, nextDueMs } = await this.#options.take(most);
+    this.#taking = true;
+    const { items, nextDueMs } = await this.#options.take(most).finally(() => {
+      this.#taking = false;
+    });
     this.#hand(items, items.length < most);
     return items.length < most ? nextDueMs : undefined;
   }
@@ -126,6 +137,7 @@ export class Taker<I> {
     let from = 0;
     for (const wish of this.#wishes) {
       if (!wish.asked) continue;
+      wish.answered = true;
       const part = items.slice(from, from + wish.max - wish.items.length);
       from += part.length;
       wish.items.push(...part);

@@ -191,10 +191,13 @@ const toScored = ({ weight, seq, tid }: Hint): string[] => [
   `${String(seq).padStart(seqDigits, "0")}${tid}`,
 ];
 
+const isMember = /^\d+\(\d+,\d+\)$/;
+
 function toHints(queueId: number, scored: readonly string[]): Hint[] {
   const hints: Hint[] = [];
   for (let i = 0; i + 1 < scored.length; i += 2) {
     const member = scored[i] ?? "";
+    if (!isMember.test(member)) continue; // somebody else's; a hint may be lost at any time
     hints.push({
       queueId,
       weight: Number(scored[i + 1]),

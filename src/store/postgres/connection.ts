@@ -30,7 +30,14 @@ const planSettings = {
   enable_bitmapscan: "off",
   plan_cache_mode: "force_generic_plan",
   jit: "off",
+  // How values are written out is ours to say, whatever the server's or the role's settings are.
+  datestyle: "ISO",
+  intervalstyle: "postgres",
+  bytea_output: "hex",
 };
+
+/** How long a server may take to say goodbye. */
+const goodbyeMs = 1_000;
 
 export function clientConfig(
   url: string,
@@ -103,7 +110,8 @@ export class Connection implements Runner {
   #underWay = 0;
   readonly #patience: Patience;
   #failures = 0;
-  #closed = false;
+  #opening: pg.Client | null = null;
+  readonly #closing = new AbortController();
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -142,12 +150,14 @@ export class Connection implements Runner {
     await this.#ready();
   }
 
+  /** What is under way fails. Never waits long for a server that does not answer any more. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     const client = this.#client;
     this.#client = null;
+    if (this.#opening !== null) destroy(this.#opening);
     await this.#connecting?.catch(() => {});
-    await client?.end().catch(() => {});
+    if (client !== null) await endWithin(client, Math.min(goodbyeMs, this.#options.queryTimeoutMs));
   }
 
   /** One query at a time, in the order they came. */
@@ -191,21 +201,27 @@ export class Connection implements Runner {
 
   async #open(): Promise<pg.Client> {
     const { url, name, settings, clock, random, events } = this.#options;
-    if (this.#closed) throw Object.assign(new Error("connection closed"), { code: "ECONNCLOSED" });
+    const { signal } = this.#closing;
     if (this.#failures > 0) {
-      await clock.sleep(Math.min(2_000, 25 * 2 ** Math.min(this.#failures, 7)) * (0.5 + random()));
+      const pauseMs = Math.min(2_000, 25 * 2 ** Math.min(this.#failures, 7)) * (0.5 + random());
+      await clock.sleep(pauseMs, signal);
     }
+    if (signal.aborted) throw closed();
     const client = new pg.Client(clientConfig(url, name, settings));
     client.on("error", (error) => this.#drop(client, error));
     client.on("end", () => this.#drop(client, new Error("connection ended")));
     client.on("notification", (message) => this.#options.onNotification?.(message.payload ?? ""));
+    this.#opening = client;
     try {
       await client.connect();
       await this.#options.onConnect?.(client);
+      if (signal.aborted) throw closed();
     } catch (error) {
       this.#failures++;
-      void client.end().catch(() => {});
+      destroy(client);
       throw error;
+    } finally {
+      this.#opening = null;
     }
     if (this.#failures > 0) events.emit("connection.restored", { connection: name });
     this.#failures = 0;
@@ -217,12 +233,24 @@ export class Connection implements Runner {
     if (this.#client !== client) return;
     this.#client = null;
     this.#failures = Math.max(1, this.#failures);
-    // end() waits for the server; a broken one may never answer.
-    (
-      client as unknown as { connection: { stream: { destroy(): void } } }
-    ).connection.stream.destroy();
-    if (!this.#closed) {
+    destroy(client);
+    if (!this.#closing.signal.aborted) {
       this.#options.events.emit("connection.lost", { connection: this.#options.name, error });
     }
   }
+}
+
+const closed = () => Object.assign(new Error("connection closed"), { code: "ECONNCLOSED" });
+
+/** end() waits for the server; a broken one may never answer. */
+function destroy(client: pg.Client): void {
+  (
+    client as unknown as { connection: { stream: { destroy(): void } } }
+  ).connection.stream.destroy();
+}
+
+async function endWithin(client: pg.Client, ms: number): Promise<void> {
+  const timer = setTimeout(() => destroy(client), ms);
+  await client.end().catch(() => {});
+  clearTimeout(timer);
 }

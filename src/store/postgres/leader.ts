@@ -1,7 +1,7 @@
 // The office of leader: elections and renewals, and the lock that every write of a leader begins with.
 
 import { MillraceError } from "../../domain/errors.ts";
-import type { Leadership } from "../store.ts";
+import type { LeaderSession, Leadership } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { Database } from "./database.ts";
 import { isRetryable } from "./failures.ts";
@@ -38,7 +38,7 @@ const fence = statement(
   from millrace.leader where term = $1::bigint for key share`,
 );
 
-export async function electLeader(
+async function electLeader(
   connection: Connection,
   holder: string,
   ttlMs: number,
@@ -53,16 +53,21 @@ export async function electLeader(
   }
 }
 
-export async function renewLeader(
-  connection: Connection,
-  term: number,
-  ttlMs: number,
-): Promise<boolean> {
+async function renewLeader(connection: Connection, term: number, ttlMs: number): Promise<boolean> {
   return (await connection.query(renew, [String(term), String(ttlMs)])).length > 0;
 }
 
-export async function resignLeader(connection: Connection, term: number): Promise<void> {
+async function resignLeader(connection: Connection, term: number): Promise<void> {
   await connection.query(resign, [String(term)]);
+}
+
+export function leaderSession(connection: Connection): LeaderSession {
+  return {
+    elect: (holder, ttlMs) => electLeader(connection, holder, ttlMs),
+    renew: (term, ttlMs) => renewLeader(connection, term, ttlMs),
+    resign: (term) => resignLeader(connection, term),
+    close: () => connection.close(),
+  };
 }
 
 export async function readLeadership(
@@ -94,6 +99,18 @@ export function asLeader<T>(
     return body(query);
   });
 }
+
+/** Runs a body in one transaction: a plain one, or one that a leader's term fences. */
+export type InTransaction = <T>(body: (run: RunStatement) => Promise<T>) => Promise<T>;
+
+/** The same on a connection of its own. */
+export const inTerm =
+  (connection: Connection, term: number, patienceMs: number): InTransaction =>
+  (body) =>
+    connection.transaction(async (query) => {
+      await lockTerm(query, term, patienceMs);
+      return body(query);
+    });
 
 /** Each statement is a leader's transaction of its own. */
 export function fenced(connection: Connection, term: number, patienceMs: number): Runner {

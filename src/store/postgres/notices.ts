@@ -18,6 +18,8 @@ export function parseNotice(text: string): Notice | null {
       return { kind: "due", delayMs: Number(rest) };
     case "cancel":
       return { kind: "cancel", leaseId: rest };
+    case "breaker":
+      return { kind: "breaker", id: Number(rest) };
     case "queues":
     case "notifications":
     case "triggers":

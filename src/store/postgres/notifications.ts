@@ -1,11 +1,12 @@
 // Notifications: raised in the statement that makes them true, dispatched and deleted in one transaction.
 
 import type { Notification } from "../../domain/notification.ts";
-import type { DeliveryJob, Dispatched, DispatchPlan } from "../webhook.ts";
+import type { DeliveryJob, Dispatched, DispatchOptions, NotifierSession } from "../webhook.ts";
 import type { Database } from "./database.ts";
 import { enqueueJobs } from "./enqueue.ts";
+import { fenced, type InTransaction, inTerm } from "./leader.ts";
 import { noticeTexts } from "./notices.ts";
-import { statement } from "./statement.ts";
+import { type RunStatement, statement } from "./statement.ts";
 import { listWebhooks } from "./webhooks.ts";
 
 // Deliveries do not tell of themselves. Their type is put together here because the text before a
@@ -55,43 +56,95 @@ const raiseDepths = statement(
 const take = statement(
   "take_notifications",
   `with taken as materialized (
-    select id from millrace.notification order by id limit $1::int for update skip locked
+    select id from millrace.notification where at <= now() - $2::float8 * interval '1 ms'
+    order by id limit $1::int for update skip locked
   )
   delete from millrace.notification n using taken where n.id = taken.id
   returning n.id, n.kind, n.tenant, n.queue, n.at, n.data`,
 );
 
-export async function raiseQueueDepths(database: Database): Promise<number> {
-  return (await database.query<{ crossed: number }>(raiseDepths))[0]?.crossed ?? 0;
+const outlook = statement(
+  "notifier_outlook",
+  `select
+    exists (select from millrace.notification where at <= now() - $2::float8 * interval '1 ms') as notifications,
+    exists (
+      select from millrace.job
+      where queue_id = (select id from millrace.queue where tenant = '' and name = $1::text)
+        and claim_id is null and ready_at <= now() - $2::float8 * interval '1 ms'
+    ) as deliveries`,
+);
+
+/** How a notifier reaches the database. */
+interface Ways {
+  readonly read: RunStatement;
+  readonly write: RunStatement;
+  readonly transaction: InTransaction;
+  close(): Promise<void>;
+}
+
+function throughPool(database: Database): Ways {
+  const run: RunStatement = (source, values) => database.query(source, values);
+  return {
+    read: run,
+    write: run,
+    transaction: (body) =>
+      database.transaction((query) => body((source, values) => query(source, values))),
+    close: async () => {},
+  };
+}
+
+/** On a connection of its own, which a leader that steps down can let go of. */
+function underTerm(database: Database, term: number, patienceMs: number): Ways {
+  const connection = database.reserve("notifier", { settings: { lock_timeout: "2s" } });
+  return {
+    read: (source, values) => connection.query(source, values),
+    write: fenced(connection, term, patienceMs).query,
+    transaction: inTerm(connection, term, patienceMs),
+    close: () => connection.close(),
+  };
+}
+
+export function notifierSession(
+  database: Database,
+  fence: { readonly term: number | undefined; readonly patienceMs: number },
+): NotifierSession {
+  const { term, patienceMs } = fence;
+  const ways = term === undefined ? throughPool(database) : underTerm(database, term, patienceMs);
+  return {
+    raiseDepths: async () => Number((await ways.write(raiseDepths, []))[0]?.crossed ?? 0),
+    dispatch: (options) => ways.transaction((run) => dispatch(run, database.channel, options)),
+    outlook: async (queue, minAgeMs) => {
+      const [row] = await ways.read(outlook, [queue, minAgeMs]);
+      return { notifications: row?.notifications === true, deliveries: row?.deliveries === true };
+    },
+    close: () => ways.close(),
+  };
 }
 
 const mostPerStatement = 1_000;
 
-export async function dispatchNotifications(
-  database: Database,
-  limit: number,
-  queueId: number,
-  plan: DispatchPlan,
+async function dispatch(
+  run: RunStatement,
+  channel: string,
+  { limit, queueId, plan, minAgeMs }: DispatchOptions,
 ): Promise<Dispatched> {
-  return database.transaction(async (query) => {
-    const rows = await query<Notification & { id: string }>(take, [limit]);
-    const notifications = rows.sort((a, b) => (a.id < b.id ? -1 : 1));
-    if (notifications.length === 0) return { notifications, jobs: [] };
-    const jobs = plan(notifications, await listWebhooks(query));
-    for (let from = 0; from < jobs.length; from += mostPerStatement)
-      await enqueue(database, query, queueId, jobs.slice(from, from + mostPerStatement));
-    return { notifications, jobs };
-  });
+  const rows = (await run(take, [limit, minAgeMs])) as unknown as Notification[];
+  const notifications = rows.sort((a, b) => (a.id < b.id ? -1 : 1));
+  if (notifications.length === 0) return { notifications, jobs: [] };
+  const jobs = plan(notifications, await listWebhooks(run));
+  for (let from = 0; from < jobs.length; from += mostPerStatement)
+    await enqueue(run, channel, queueId, jobs.slice(from, from + mostPerStatement));
+  return { notifications, jobs };
 }
 
 async function enqueue(
-  { channel }: Database,
-  query: Database["query"],
+  run: RunStatement,
+  channel: string,
   queueId: number,
   jobs: readonly DeliveryJob[],
 ): Promise<void> {
   const notice = noticeTexts.late([queueId]);
   const request = { flushNo: null, producer: null, channel, notice, jobs };
-  const answers = await enqueueJobs((source, values) => query(source, values), request);
+  const answers = await enqueueJobs(run, request);
   for (const answer of answers ?? []) if (answer instanceof Error) throw answer;
 }

@@ -1,6 +1,7 @@
 import type { Place } from "../../domain/job.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
+import type { ServiceStore } from "../service.ts";
 import type {
   ClaimHint,
   Enqueued,
@@ -16,7 +17,9 @@ import type {
   UpkeepSession,
   WorkerSession,
 } from "../store.ts";
-import type { TriggerSession, TriggerStore } from "../triggers.ts";
+import type { TriggerStore } from "../triggers.ts";
+import type { NotifierSession, WebhookStore } from "../webhook.ts";
+import { createBreakerStore } from "./breaker-store.ts";
 import { replayClaim } from "./claim.ts";
 import { cancelJob, deleteJob } from "./close.ts";
 import { Database } from "./database.ts";
@@ -25,17 +28,11 @@ import { answersOfRepeats, enqueueJobs } from "./enqueue.ts";
 import { isMissingPartition } from "./failures.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { claimLanes } from "./lane-claim.ts";
-import {
-  asLeader,
-  electLeader,
-  fencePatienceMs,
-  readLeadership,
-  renewLeader,
-  resignLeader,
-} from "./leader.ts";
+import { asLeader, fencePatienceMs, leaderSession, readLeadership } from "./leader.ts";
 import { closeLease, openLease, renewLease } from "./lease.ts";
 import { listen } from "./listen.ts";
 import { noticeTexts } from "./notices.ts";
+import { notifierSession } from "./notifications.ts";
 import { listWorkers } from "./presence.ts";
 import { PostgresProducer } from "./producer.ts";
 import {
@@ -48,9 +45,10 @@ import {
 } from "./queues.ts";
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
 import { findForeign, identityOf, listReadyPlaces } from "./ready-places.ts";
+import { createServiceStore } from "./service-store.ts";
 import { settleJobs } from "./settle.ts";
 import { statement } from "./statement.ts";
-import { type InTransaction, triggerSession } from "./trigger-session.ts";
+import { openTriggerSession, type WithPartitions } from "./trigger-session.ts";
 import { triggerStore } from "./triggers.ts";
 import { takeTurn } from "./turn.ts";
 import { openUpkeep } from "./upkeep-session.ts";
@@ -73,9 +71,11 @@ export interface PostgresStoreOptions {
 export class PostgresStore implements Store {
   readonly serverVersion: string;
   readonly notices = noticeTexts;
-  readonly webhooks: Store["webhooks"];
+  readonly webhooks: WebhookStore;
+  readonly service: ServiceStore;
   readonly flow: Store["flow"];
   readonly triggers: TriggerStore;
+  readonly breakers: Store["breakers"];
   readonly #options: PostgresStoreOptions;
   readonly #database: Database;
 
@@ -85,6 +85,8 @@ export class PostgresStore implements Store {
     this.#database = new Database(options);
     this.webhooks = createWebhookStore(this.#database);
     this.flow = createFlowStore(this.#database);
+    this.service = createServiceStore(this.#database, (body) => this.#withPartitions(body));
+    this.breakers = createBreakerStore(this.#database);
     this.triggers = triggerStore(this.#database, (body) => this.#withPartitions(body));
   }
 
@@ -140,25 +142,19 @@ export class PostgresStore implements Store {
   }
 
   leader(): LeaderSession {
-    const connection = this.#database.reserve("leader", { settings: { lock_timeout: "1s" } });
-    return {
-      elect: (holder, ttlMs) => electLeader(connection, holder, ttlMs),
-      renew: (term, ttlMs) => renewLeader(connection, term, ttlMs),
-      resign: (term) => resignLeader(connection, term),
-      close: () => connection.close(),
-    };
+    const settings = { lock_timeout: "1s" };
+    return leaderSession(this.#database.reserve("leader", { settings }));
   }
 
-  triggerSession(options: {
-    readonly maxAttempts: number;
-    readonly transaction?: InTransaction;
-  }): TriggerSession {
-    return triggerSession({
-      ...options,
-      connection: this.#database.reserve("triggers", { settings: { lock_timeout: "2s" } }),
-      channel: this.#database.channel,
-      withPartitions: (body) => this.#withPartitions(body),
-    });
+  triggerSession(options: { readonly maxAttempts: number; readonly term?: number }) {
+    const withPartitions: WithPartitions = (body) => this.#withPartitions(body);
+    const { maxAttempts, term } = options;
+    const fence = { term, patienceMs: this.#patienceMs };
+    return openTriggerSession(this.#database, fence, { maxAttempts, withPartitions });
+  }
+
+  notifier(term?: number): NotifierSession {
+    return notifierSession(this.#database, { term, patienceMs: this.#patienceMs });
   }
 
   leadership() {

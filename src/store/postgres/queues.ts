@@ -5,7 +5,8 @@ import type { Queue, QueueCounts, QueueSettings } from "../store.ts";
 import type { Database } from "./database.ts";
 import { statement } from "./statement.ts";
 
-const columns = `id, tenant, name, description, is_active, paused_at is not null as paused, max_attempts,
+/** What `toQueue` reads. */
+export const queueColumns = `id, tenant, name, description, is_active, paused_at is not null as paused, max_attempts,
   enforce_unique_reference, capacity, warn_depth, retention_days, dead_retention_days, timeline_retention_days,
   key_ttl_seconds, first_tenant, laned, millrace.is_controlled(queue) as controlled, fairness, ageing_step_ms,
   concurrency, key_concurrency, throttle_starts, throttle_ms, key_throttle_starts, key_throttle_ms, dead_blocks_key,
@@ -28,7 +29,8 @@ const ensure = statement(
 
 const read = statement(
   "read_queues",
-  `select ${columns} from millrace.queue where $2::text[] is null or (tenant = $1::text and name = any($2::text[])) order by name`,
+  `select ${queueColumns} from millrace.queue
+  where deleted_at is null and ($2::text[] is null or (tenant = $1::text and name = any($2::text[]))) order by name`,
 );
 
 const update = statement(
@@ -56,14 +58,14 @@ const update = statement(
     ${setRate("rate_limit", "rate_ms", "rateLimit")},
     ${setRate("tenant_rate_limit", "tenant_rate_ms", "tenantRateLimit")},
     updated_at = now()
-  where tenant = $1::text and name = $2::text returning ${columns}`,
+  where tenant = $1::text and name = $2::text returning ${queueColumns}`,
 );
 
 const pause = statement(
   "pause_queue",
   `update millrace.queue set paused_at = case when $3::boolean then coalesce(paused_at, now()) end, updated_at = now()
   where tenant = $1::text and name = $2::text
-  returning ${columns}, pg_notify($4::text, case when $3::boolean then 'queues' else 'ready ' || id end)`,
+  returning ${queueColumns}, pg_notify($4::text, case when $3::boolean then 'queues' else 'ready ' || id end)`,
 );
 
 const announce = statement("announce_queues", `select pg_notify($1::text, 'queues')`);
@@ -81,7 +83,8 @@ const counts = statement(
   from millrace.queue_count where queue_id = any($1::int[]) group by queue_id`,
 );
 
-interface QueueRow {
+export interface QueueRow {
+  [column: string]: unknown;
   id: number;
   tenant: string;
   name: string;
@@ -117,7 +120,7 @@ interface QueueRow {
 const rate = (limit: number | null, windowMs: number | null) =>
   limit === null || windowMs === null ? null : { limit, windowMs };
 
-const toQueue = (row: QueueRow): Queue => ({
+export const toQueue = (row: QueueRow): Queue => ({
   id: row.id,
   tenant: row.tenant,
   name: row.name,

@@ -1,9 +1,10 @@
 // What the trigger runner does in PostgreSQL: find what is due, fire it, and end what is over.
 
-import { MillraceError } from "../../domain/errors.ts";
 import type { DueTrigger, EndedBatch, TriggerSession } from "../triggers.ts";
 import type { Connection } from "./connection.ts";
-import { isConnectionError, isRetryable } from "./failures.ts";
+import type { Database } from "./database.ts";
+import { asUnavailable, isRetryable } from "./failures.ts";
+import { type InTransaction, inTerm } from "./leader.ts";
 import { type RunStatement, statement } from "./statement.ts";
 import { type FireContext, fireTrigger } from "./trigger-fire.ts";
 import { endItems, heldItems, type ItemEnd } from "./trigger-items.ts";
@@ -32,11 +33,22 @@ const next = statement(
   from millrace.trigger where enabled`,
 );
 
+// Told once when a trigger begins to fail, not with every try.
 const noteFailure = statement(
   "trigger_note_failure",
-  `update millrace.trigger set failures = failures + 1, last_error = $2::json,
-    retry_at = now() + $3::float8 * interval '1 ms'
-  where id = $1::uuid returning retry_at`,
+  `with failed as (
+    update millrace.trigger set failures = failures + 1, last_error = $2::json,
+      retry_at = now() + $3::float8 * interval '1 ms'
+    where id = $1::uuid returning id, name, tenant, failures, retry_at
+  ),
+  raised as (
+    insert into millrace.notification (kind, tenant, data)
+    select 'trigger.failed', tenant, json_build_object('trigger_id', id, 'name', name, 'error', $2::json)
+    from failed
+    where failures = 1 and exists (select from millrace.webhook w where w.is_active and 'trigger.failed' = any (w.kinds))
+    returning id
+  )
+  select retry_at, (select pg_notify(@channel, 'notifications') from raised limit 1) from failed`,
 );
 
 // A job between two tables is in both or neither for no single snapshot.
@@ -72,13 +84,25 @@ interface NextRow {
   open: boolean;
 }
 
-/** Runs a body in one transaction: a plain one, or one that a leader's term fences. */
-export type InTransaction = <T>(body: (run: RunStatement) => Promise<T>) => Promise<T>;
+export type WithPartitions = <T>(body: () => Promise<T>) => Promise<T>;
 
 export interface TriggerSessionOptions extends FireContext {
   readonly connection: Connection;
   readonly transaction?: InTransaction;
-  readonly withPartitions: <T>(body: () => Promise<T>) => Promise<T>;
+  readonly withPartitions: WithPartitions;
+}
+
+/** With a term, each of its writes is a leader's. */
+export function openTriggerSession(
+  database: Database,
+  fence: { readonly term: number | undefined; readonly patienceMs: number },
+  options: Pick<TriggerSessionOptions, "maxAttempts" | "withPartitions">,
+): TriggerSession {
+  const connection = database.reserve("triggers", { settings: { lock_timeout: "2s" } });
+  const { channel } = database;
+  if (fence.term === undefined) return triggerSession({ ...options, connection, channel });
+  const transaction = inTerm(connection, fence.term, fence.patienceMs);
+  return triggerSession({ ...options, connection, channel, transaction });
 }
 
 export function triggerSession(options: TriggerSessionOptions): TriggerSession {
@@ -90,8 +114,7 @@ export function triggerSession(options: TriggerSessionOptions): TriggerSession {
     fire: (id) =>
       transaction((run) => fireTrigger(run, id, options)).catch((error: unknown) => {
         if (isRetryable(error)) return null;
-        if (!isConnectionError(error)) throw error;
-        throw new MillraceError("DATABASE_UNAVAILABLE", undefined, { cause: error });
+        throw asUnavailable(error);
       }),
     noteFailure: (id, error, delayMs) =>
       transaction(async (run) => {

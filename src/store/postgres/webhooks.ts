@@ -2,19 +2,20 @@
 
 import type {
   DeliverableWebhook,
+  FailedDelivery,
   HealthChange,
   NewWebhook,
   Webhook,
   WebhookSettings,
 } from "../webhook.ts";
 import type { Database } from "./database.ts";
-import { statement } from "./statement.ts";
+import { type RunStatement, statement } from "./statement.ts";
 
 const columns = `id, tenant, name, url, kinds, queues, is_active, failures, failing_since, last_error,
   last_failed_at, last_delivered_at, created_at`;
 
 const audited = (action: string, actor: string) => `audited as (
-    insert into millrace.audit (actor, action, target) select ${actor}::text, '${action}', id::text from changed
+    insert into millrace.audit (tenant, actor, action, target) select tenant, ${actor}::text, '${action}', id::text from changed
   )`;
 
 const create = statement(
@@ -50,6 +51,7 @@ const update = statement(
       failures = case when $2::json->>'url' <> url then 0 else failures end,
       failing_since = case when $2::json->>'url' <> url then null else failing_since end,
       url = coalesce($2::json->>'url', url),
+      retry_at = null,
       updated_at = now()
     where id = $1::uuid returning ${columns}
   ), ${audited("webhook_update", "$3")}
@@ -68,14 +70,15 @@ const rotate = statement(
 
 const remove = statement(
   "delete_webhook",
-  `with changed as (delete from millrace.webhook where id = $1::uuid returning id),
+  `with changed as (delete from millrace.webhook where id = $1::uuid returning id, tenant),
   ${audited("webhook_delete", "$2")}
   select id from changed`,
 );
 
 const noteDelivered = statement(
   "note_webhook_delivered",
-  `update millrace.webhook w set failures = 0, failing_since = null, last_delivered_at = now()
+  `update millrace.webhook w set failures = 0, failing_since = null, retry_at = null,
+    last_delivered_at = now()
   from (select id, failing_since from millrace.webhook where id = $1::uuid for update) before
   where w.id = before.id returning before.failing_since is not null as changed`,
 );
@@ -83,9 +86,22 @@ const noteDelivered = statement(
 const noteFailed = statement(
   "note_webhook_failed",
   `update millrace.webhook w set failures = w.failures + 1, last_error = $2::text, last_failed_at = now(),
-    failing_since = case when w.failures + 1 >= $3::int then coalesce(w.failing_since, now()) end
+    failing_since = case when w.failures + 1 >= $3::int then coalesce(w.failing_since, now()) end,
+    retry_at = now() + $4::float8 * interval '1 ms'
   from (select id, failing_since from millrace.webhook where id = $1::uuid for update) before
   where w.id = before.id returning before.failing_since is null and w.failing_since is not null as changed`,
+);
+
+// Whoever comes second waits for the first one's row, and then finds the turn taken.
+const takeTurn = statement(
+  "take_webhook_turn",
+  `with taken as (
+    update millrace.webhook set retry_at = now() + $2::float8 * interval '1 ms'
+    where id = $1::uuid and (retry_at is null or retry_at <= now()) returning id
+  )
+  select case when exists (select from taken) then 0
+    else greatest(100, extract(epoch from retry_at - now()) * 1000) end::float8 as wait_ms
+  from millrace.webhook where id = $1::uuid`,
 );
 
 interface WebhookRow {
@@ -139,8 +155,8 @@ export async function createWebhook(
   return toWebhook(row);
 }
 
-export const listWebhooks = async (query: Query): Promise<Webhook[]> =>
-  (await query<WebhookRow>(list, [])).map(toWebhook);
+export const listWebhooks = async (run: RunStatement): Promise<Webhook[]> =>
+  ((await run(list, [])) as unknown as WebhookRow[]).map(toWebhook);
 
 export async function findWebhook(
   database: Database,
@@ -185,10 +201,17 @@ export async function noteWebhookDelivered(database: Database, id: string): Prom
 export async function noteWebhookFailed(
   database: Database,
   id: string,
-  error: string,
-  failingAfter: number,
+  { error, failingAfter, waitMs }: FailedDelivery,
 ): Promise<HealthChange> {
-  const values = [id, error, failingAfter];
+  const values = [id, error, failingAfter, waitMs];
   const [row] = await database.query<{ changed: boolean }>(noteFailed, values);
   return row?.changed === true ? "failing" : null;
+}
+
+export async function takeWebhookTurn(
+  database: Database,
+  id: string,
+  holdMs: number,
+): Promise<number> {
+  return (await database.query<{ wait_ms: number }>(takeTurn, [id, holdMs]))[0]?.wait_ms ?? 0;
 }

@@ -4,6 +4,7 @@
 -- ARGV   [1] taker, then per item (at most 1000): id, token
 -- result per item "done", or "gone" when it was no longer the taker's
 
+guard()
 local holdings = held .. ':' .. ARGV[1]
 local ids, reply, done = {}, {}, {}
 for at = 2, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end

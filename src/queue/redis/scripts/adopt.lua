@@ -5,6 +5,7 @@
 -- ARGV   [1] old name, [2] new name, [3] lease in ms, then the ids it knows of
 -- result "adopted"
 
+guard()
 local old, new = ARGV[1], ARGV[2]
 local now = time()
 local known = {}

@@ -4,6 +4,7 @@
 -- ARGV   [1] taker, [2] lease in ms
 -- result "beating"
 
+guard()
 local taker, leaseMs = ARGV[1], tonumber(ARGV[2])
 local now = time()
 reclaim(now, leaseMs)

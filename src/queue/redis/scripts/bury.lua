@@ -4,6 +4,8 @@
 -- ARGV   [1] taker, then per item: id, token, error
 -- result per item "buried", or "gone" when it was no longer the taker's
 
+guard()
+guardDead()
 local holdings = held .. ':' .. ARGV[1]
 local now = time()
 local reply = {}

@@ -6,9 +6,11 @@
 -- result { now, how many wait, how many of them are new, then per item:
 --        its sequence, "full", or the record of the item that has this id already }
 
+guard()
 local most = tonumber(ARGV[1])
 local now = time()
-local number = tonumber(redis.call('GET', sequence) or 0)
+-- A server that forgot its data must not give a sequence again that somebody still holds a take of.
+local number = tonumber(redis.call('GET', sequence) or now)
 local before = countReady() + redis.call('ZCARD', scheduled)
 local added = 0
 local inOrder = {} -- weight → ids for its list
@@ -56,7 +58,19 @@ local function add(id, weight, delay, rest)
   return number
 end
 
+local guarded = {}
+local function guardList(weight)
+  if not guarded[weight] then redis.call('LLEN', ready .. ':' .. weight) end
+  guarded[weight] = true
+end
+
 local at = 2
+while at <= #ARGV do
+  for item = at + 1, at + tonumber(ARGV[at]) * 4, 4 do guardList(ARGV[item + 1]) end
+  at = at + 1 + tonumber(ARGV[at]) * 4
+end
+
+at = 2
 while at <= #ARGV do
   local size = tonumber(ARGV[at])
   local full = isFull(at + 1, size)

@@ -4,6 +4,7 @@
 -- ARGV   none
 -- result how many were removed; 0 when nothing waits any more
 
+guard()
 local ids = {}
 local weight = redis.call('ZRANGE', weights, 0, 0)[1]
 if weight then

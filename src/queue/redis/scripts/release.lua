@@ -4,6 +4,7 @@
 -- ARGV   [1] taker, then per item: id, token, delay in ms, "spent" or "unspent" (not counted as taken)
 -- result per item "released", or "gone" when it was no longer the taker's
 
+guard()
 local holdings = held .. ':' .. ARGV[1]
 local now = time()
 local reply = {}

@@ -4,6 +4,8 @@
 -- ARGV   [1] id
 -- result "requeued", "absent" (from the dead list), or "present" (an item of this id is in the queue)
 
+guard()
+guardDead()
 local id = ARGV[1]
 local grave = redis.call('HGET', graves, id)
 if not grave then return 'absent' end
@@ -11,6 +13,7 @@ if redis.call('HEXISTS', items, id) == 1 then return 'present' end
 local now = time()
 local length, rest = string.match(grave, '^%d+,(%d+);(.*)$')
 local _, _, weight, enqueuedAt, _, own = parse(string.sub(rest, length + 1, -1))
+redis.call('LLEN', ready .. ':' .. weight)
 redis.call('ZREM', dead, id)
 redis.call('HDEL', graves, id)
 local number = redis.call('INCR', sequence)

@@ -4,6 +4,7 @@
 -- ARGV   [1] taker
 -- result "retired"
 
+guard()
 local taker = ARGV[1]
 empty(taker, {}, false, time())
 redis.call('ZREM', takers, taker)

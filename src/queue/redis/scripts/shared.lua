@@ -31,8 +31,29 @@ local function rankOf(weight, number)
   return (weight + 100) * span + number
 end
 
+-- Of a record that somebody else wrote: as if it were all rest. Its taker will see that it is none.
 local function parse(record)
-  return string.match(record, '^(%d+),(%d+),(%-?%d+),(%d+),(%d*),(.*)$')
+  local attempts, number, weight, enqueuedAt, readyAt, rest =
+    string.match(record, '^(%d+),(%d+),(%-?%d+),(%d+),(%d*),(.*)$')
+  if not attempts then return '0', '0', '0', '0', '', record end
+  return attempts, number, weight, enqueuedAt, readyAt, rest
+end
+
+-- A script that fails midway leaves half of its work behind. So whatever could make it fail, a key of
+-- another type, is met here, before its first write.
+local function guard()
+  redis.call('HLEN', items)
+  redis.call('ZCARD', weights)
+  redis.call('ZCARD', returned)
+  redis.call('ZCARD', scheduled)
+  redis.call('ZCARD', takers)
+  redis.call('LLEN', wake)
+end
+
+local function guardDead()
+  redis.call('ZCARD', dead)
+  redis.call('HLEN', graves)
+  redis.call('STRLEN', sequence)
 end
 
 local function signal()
@@ -68,12 +89,12 @@ end
 
 -- Of a token, or the attempts of a record.
 local function attemptOf(text)
-  return tonumber(string.match(text, '^%d+'))
+  return tonumber(string.match(text, '^%d+') or 0)
 end
 
 -- A record in which the take under way is counted.
 local function counted(record, token)
-  return attemptOf(token) .. string.sub(record, string.find(record, ',', 1, true), -1)
+  return attemptOf(token) .. string.sub(record, string.find(record, ',', 1, true) or 1, -1)
 end
 
 -- Everything that a taker holds and the given ids do not name goes back, as taken or as never taken.

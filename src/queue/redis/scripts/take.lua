@@ -4,9 +4,11 @@
 -- ARGV   [1] taker, [2] how many at most (no more than 1000), [3] lease in ms
 -- result { ms until the next item is due or -1, then id and record of each item }
 
+guard()
 local taker, most, leaseMs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = time()
 local taken = {}
+local mostBytes = 2 ^ 22 -- in one answer, so that it arrives in good time; one item at least
 
 local function promote()
   local due = redis.call('ZRANGEBYSCORE', scheduled, '-inf', now, 'LIMIT', 0, atOnce)
@@ -87,14 +89,19 @@ local nextDue = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
 local reply = { nextDue and math.max(0, nextDue - now) or -1 }
 if #taken == 0 then return reply end
 
-local grants = {}
+local grants, bytes = {}, 0
 for i, record in ipairs(redis.call('HMGET', items, unpack(taken))) do
   if record then
-    grants[#grants + 1] = taken[i]
-    local attempts, number = string.match(record, '^(%d+),(%d+)')
-    grants[#grants + 1] = (attempts + 1) .. ',' .. number
-    reply[#reply + 1] = taken[i]
-    reply[#reply + 1] = record
+    local attempts, number, weight = parse(record)
+    if bytes > 0 and bytes + #record > mostBytes then
+      redis.call('ZADD', returned, rankOf(weight, number), taken[i])
+    else
+      grants[#grants + 1] = taken[i]
+      grants[#grants + 1] = (attempts + 1) .. ',' .. number
+      reply[#reply + 1] = taken[i]
+      reply[#reply + 1] = record
+    end
+    bytes = bytes + #record
   end
 end
 if #grants > 0 then

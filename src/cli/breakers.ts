@@ -1,0 +1,121 @@
+import { Millrace } from "../client/millrace.ts";
+import { type BreakerAction, breakerActions } from "../domain/circuit-breaker.ts";
+import { createLog } from "../runtime/log.ts";
+import type { Breaker } from "../store/breaker.ts";
+import { type Command, textOption, UsageError, type Values } from "./command.ts";
+import { suggest } from "./suggest.ts";
+import type { Terminal } from "./terminal.ts";
+
+const help = `millrace breakers – see and work the circuit breakers
+
+Usage: millrace breakers [list] [options]
+       millrace breakers open|close|reset <name> --reason <text> [options]
+
+A breaker stands before an outside platform and refuses calls while that fails. One that
+you open stays open until you close it. A reset closes it and forgets its past; settings
+stay. Each change needs a reason and leaves an audit entry.
+
+Options:
+  --reason <text>    why; needed for open, close and reset
+  --actor <name>     who; stands in the audit entry (default: cli)
+  --data-dir <dir>   where the embedded database lives (default: MILLRACE_DATA_DIR or ./.millrace)
+  --schema <name>    the schema to work on (default: millrace)
+  --json             JSON instead of text
+  -h, --help         this text
+
+Examples:
+  DATABASE_URL=postgres://localhost/app millrace breakers
+  millrace breakers open stripe --reason "they announced a maintenance"
+  millrace breakers close stripe --reason "maintenance is over" --json
+`;
+
+export const breakers: Command = {
+  name: "breakers",
+  summary: "see circuit breakers; open, close and reset them",
+  help,
+  options: {
+    reason: { type: "string" },
+    actor: { type: "string" },
+    "data-dir": { type: "string" },
+    schema: { type: "string" },
+    json: { type: "boolean" },
+  },
+  takesWords: true,
+  async run(values: Values, terminal: Terminal, words: readonly string[]): Promise<number> {
+    const work = parse(words, values);
+    const millrace = await connect(values, terminal);
+    try {
+      const answer = await work(millrace);
+      if (values.json === true) terminal.print(JSON.stringify(answer));
+      else terminal.print(Array.isArray(answer) ? table(answer) : sentence(answer as Breaker));
+    } finally {
+      await millrace.stop();
+    }
+    return 0;
+  },
+};
+
+type Work = (millrace: Millrace) => Promise<Breaker | Breaker[]>;
+
+/** Refused before anything is connected to. */
+function parse([verb = "list", name, ...more]: readonly string[], values: Values): Work {
+  const reason = textOption(values, "reason");
+  const actor = textOption(values, "actor") ?? "cli";
+  if (verb === "list") {
+    if (name !== undefined) throw new UsageError(`"list" takes no name.`);
+    return (millrace) => millrace.breakers.list();
+  }
+  if (!isAction(verb)) throw new UsageError(unknown(verb));
+  if (name === undefined) throw new UsageError(`Which breaker shall I ${verb}?`);
+  if (more.length > 0) throw new UsageError("One breaker at a time.");
+  if (reason === undefined) throw new UsageError(`${verb} needs --reason.`);
+  return (millrace) => millrace.breakers[verb](name, reason, actor);
+}
+
+const isAction = (verb: string): verb is BreakerAction =>
+  (breakerActions as readonly string[]).includes(verb);
+
+function unknown(verb: string): string {
+  const meant = suggest(verb, ["list", ...breakerActions]);
+  return `breakers cannot "${verb}".${meant === undefined ? "" : ` Did you mean "${meant}"?`}`;
+}
+
+function connect(values: Values, terminal: Terminal): Promise<Millrace> {
+  const dataDir = textOption(values, "data-dir");
+  const schema = textOption(values, "schema");
+  const logLevel = terminal.settings.logLevel ?? "silent";
+  return Millrace.connect({
+    ...(dataDir === undefined ? {} : { dataDir }),
+    ...(schema === undefined ? {} : { schema }),
+    logLevel,
+    log: createLog(logLevel, "stderr"),
+  });
+}
+
+const sentence = ({ name, state }: Breaker) => `The breaker "${name}" is ${state} now.`;
+
+function table(all: readonly Breaker[]): string {
+  if (all.length === 0) return "There are no breakers yet: one comes into being when it is used.";
+  const rows = [
+    ["NAME", "STATE", "FAILURES", "NEXT PROBE", "SINCE", "WHY"],
+    ...all.map((one) => [
+      one.name,
+      one.state,
+      `${one.failures}/${one.failureThreshold}`,
+      nextProbe(one),
+      one.changedAt.toISOString(),
+      (one.reason ?? one.lastError ?? "").replace(/\s+/g, " ").slice(0, 60),
+    ]),
+  ];
+  const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  const line = (row: readonly string[]) =>
+    row.map((cell, at) => cell.padEnd(widths?.[at] ?? 0)).join("  ");
+  return rows.map((row) => line(row).trimEnd()).join("\n");
+}
+
+function nextProbe({ state, retryAfterMs, probes }: Breaker): string {
+  if (state === "CLOSED") return "-";
+  if (state === "HALF_OPEN") return `${probes.length} out`;
+  if (retryAfterMs === null) return "when closed";
+  return retryAfterMs === 0 ? "next call" : `in ${Math.ceil(retryAfterMs / 1_000)} s`;
+}

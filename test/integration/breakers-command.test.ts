@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Breaker, Millrace } from "../../src/index.ts";
+import { runCommand } from "../support/command-line.ts";
+import { createDatabase } from "../support/postgres.ts";
+
+let database: Awaited<ReturnType<typeof createDatabase>>;
+let millrace: Millrace;
+beforeAll(async () => {
+  database = await createDatabase();
+  millrace = await Millrace.connect({ databaseUrl: database.url, logLevel: "silent" });
+});
+afterAll(async () => {
+  await millrace.stop();
+  await database.drop();
+});
+const breakers = (...args: string[]) =>
+  runCommand(["breakers", ...args], { DATABASE_URL: database.url });
+
+test("lists, opens, closes and resets, for people and for programs", async () => {
+  const none = await breakers();
+  expect([none.code, none.err]).toEqual([0, ""]);
+  expect(none.out).toContain("There are no breakers yet");
+  expect((await breakers("list", "--json")).out).toBe("[]\n");
+
+  await millrace.breaker("stripe").run(() => 1);
+  const reason = ["--reason", "a maintenance"];
+  const opened = await breakers("open", "stripe", ...reason, "--actor", "ann");
+  expect([opened.code, opened.out]).toEqual([0, 'The breaker "stripe" is OPEN now.\n']);
+  const { out } = await breakers();
+  expect(out).toMatch(/^NAME +STATE +FAILURES +NEXT PROBE +SINCE +WHY\n/);
+  expect(out).toMatch(/stripe +OPEN +0\/5 +when closed +\S+ +a maintenance/);
+  const [listed]: Breaker[] = JSON.parse((await breakers("--json")).out);
+  expect(listed).toMatchObject({ name: "stripe", state: "OPEN", cause: "manual" });
+  const closed = await breakers("close", "stripe", ...reason, "--json");
+  expect(JSON.parse(closed.out)).toMatchObject({ state: "CLOSED", openings: 1 });
+  const reset = await breakers("reset", "stripe", ...reason, "--json");
+  expect(JSON.parse(reset.out)).toMatchObject({ state: "CLOSED", openings: 0 });
+});
+
+test("says what is wrong with what it was asked", async () => {
+  const usage: [string[], string][] = [
+    [["open", "stripe"], "open needs --reason."],
+    [["open", "stripe", "--reason", " "], "--reason needs a value."],
+    [["close", "--reason", "x"], "Which breaker shall I close?"],
+    [["opne", "stripe"], 'breakers cannot "opne". Did you mean "open"?'],
+    [["open", "a", "b", "--reason", "x"], "One breaker at a time."],
+    [["list", "stripe"], '"list" takes no name.'],
+    [["--reasn", "x"], 'There is no option "--reasn". Did you mean "--reason"?'],
+  ];
+  for (const [args, said] of usage) {
+    const { code, err } = await breakers(...args);
+    expect([code, err]).toEqual([2, `${said} See: millrace breakers --help\n`]);
+  }
+  const unknown = await breakers("open", "stripee", "--reason", "x");
+  expect(unknown.code).toBe(1);
+  expect(unknown.err).toContain('There is no breaker "stripee".');
+  expect(unknown.err).toContain("BREAKER_NOT_FOUND");
+  const { code, out } = await runCommand(["breakers", "--help"]);
+  expect([code, out.includes("Usage: millrace breakers")]).toEqual([0, true]);
+});
+
+test("other commands still refuse words they do not know", async () => {
+  const { code, err } = await runCommand(["migrate", "now"]);
+  expect(code).toBe(2);
+  expect(err).toContain("Unexpected argument 'now'");
+});
