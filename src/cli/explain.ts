@@ -1,7 +1,6 @@
-import { Millrace } from "../client/millrace.ts";
 import type { Explanation } from "../domain/waiting-reason.ts";
-import { createLog } from "../runtime/log.ts";
-import { type Command, textOption, type Values } from "./command.ts";
+import type { Command, Values } from "./command.ts";
+import { connect, databaseHelp, databaseOptions } from "./connect.ts";
 import type { Terminal } from "./terminal.ts";
 
 const help = `millrace explain – why a job is not running
@@ -13,8 +12,7 @@ slots, a throttle and when it frees, its place in the order, or that nobody runs
 It asks the same conditions as the workers do.
 
 Options:
-  --data-dir <dir>   where the embedded database lives (default: MILLRACE_DATA_DIR or ./.millrace)
-  --schema <name>    the schema to look into (default: millrace)
+${databaseHelp}
   --json             one JSON object instead of text
   -h, --help         this text
 
@@ -29,8 +27,7 @@ export const explain: Command = {
   help,
   operands: ["job"],
   options: {
-    "data-dir": { type: "string" },
-    schema: { type: "string" },
+    ...databaseOptions,
     json: { type: "boolean" },
   },
   async run(values: Values, terminal: Terminal): Promise<number> {
@@ -44,18 +41,6 @@ export const explain: Command = {
     return 0;
   },
 };
-
-function connect(values: Values, terminal: Terminal): Promise<Millrace> {
-  const dataDir = textOption(values, "data-dir");
-  const schema = textOption(values, "schema");
-  const logLevel = terminal.settings.logLevel ?? "silent";
-  return Millrace.connect({
-    ...(dataDir === undefined ? {} : { dataDir }),
-    ...(schema === undefined ? {} : { schema }),
-    logLevel,
-    log: createLog(logLevel, "stderr"),
-  });
-}
 
 function inWords({ job, state, reason, text, until, holders }: Explanation): string {
   const lines = [`Job ${job} is ${state}: ${text}`, `reason:  ${reason}`];

@@ -84,7 +84,6 @@ export class Turns {
     return this.#confirmer.settledCount;
   }
 
-  /** A claim is on its way: what it brings is not known yet. */
   get claimUnderWay(): boolean {
     return this.#claimUnderWay;
   }
@@ -97,9 +96,13 @@ export class Turns {
     this.#wakeUp.wake();
   }
 
-  /** Resolves when no claim is under way any more. */
   async stopClaiming(): Promise<void> {
     this.#claiming = false;
+    await this.claimed();
+  }
+
+  /** Resolves when the claim that is under way, if there is one, is answered. */
+  async claimed(): Promise<void> {
     if (this.#claimUnderWay) await new Promise<void>((resolve) => this.#turnEnded.push(resolve));
   }
 
@@ -127,7 +130,6 @@ export class Turns {
     }
   }
 
-  /** False when there was nothing to do. */
   async #turn(): Promise<boolean> {
     const { settler, hints } = this.#options;
     this.#options.refresh();
@@ -150,7 +152,6 @@ export class Turns {
     return true;
   }
 
-  /** True when it has brought something. */
   async #claimLanes(): Promise<boolean> {
     const request = this.#claiming ? this.#laneTurns.next() : null;
     if (request === null) return false;

@@ -185,7 +185,8 @@ export class Worker implements Service {
     this.#turns.wake();
   }
 
-  readonly refresh = (): Promise<void> => this.#served.reread();
+  /** A claim from before is answered by then: it misses nothing that changes later. */
+  readonly refresh = () => this.#served.reread().then(() => this.#turns.claimed());
 
   #serve(plain: readonly number[], controlled: readonly number[]): void {
     this.#fetcher.serve(plain);
