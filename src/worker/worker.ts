@@ -185,8 +185,7 @@ export class Worker implements Service {
     this.#turns.wake();
   }
 
-  /** A claim from before is answered by then: it misses nothing that changes later. */
-  readonly refresh = () => this.#served.reread().then(() => this.#turns.claimed());
+  readonly refresh = () => this.#served.reread().then(() => this.#turns.claimed()); // it may be from before
 
   #serve(plain: readonly number[], controlled: readonly number[]): void {
     this.#fetcher.serve(plain);
