@@ -19,6 +19,7 @@ import { queues } from "./queues.ts";
 import { retention } from "./retention.ts";
 import { settle } from "./settle.ts";
 import { type OpenStore, Stage, type Topic } from "./stage.ts";
+import { triggerCrowds } from "./trigger-crowds.ts";
 import { triggerItems } from "./trigger-items.ts";
 import { triggerSettle } from "./trigger-settle.ts";
 import { triggers } from "./triggers.ts";
@@ -46,6 +47,7 @@ const topics: Record<string, Topic> = {
   webhooks,
   breakers,
   triggers,
+  "triggers in a crowd": triggerCrowds,
   "items that a trigger's job holds": triggerItems,
   "items settled one by one": triggerSettle,
 };
