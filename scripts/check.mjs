@@ -17,6 +17,7 @@ const steps = [
   { name: "house rules", run: ["scripts/check-rules.mjs"] },
   { name: "lockfile", run: ["scripts/lockfile.mjs"] },
   { name: "package", run: ["scripts/check-package.mjs"], needsBuild: true },
+  { name: "http reference", run: ["scripts/http-reference.mjs", "--check"], needsBuild: true },
   { name: "schema dump", run: ["scripts/dump-schema.mjs", "--check"], needsBuild: true },
 ];
 

@@ -218,6 +218,25 @@ function election(options: Options, env: Environment): Config["election"] {
   throw new MillraceError("OPTION_INVALID", "An election through Redis needs REDIS_URL.");
 }
 
+/** Where the HTTP service listens, and the key it accepts from the start. */
+export interface HttpSettings {
+  readonly host: string;
+  readonly port: number;
+  /** PORT was given: no other will do. */
+  readonly portIsGiven: boolean;
+  readonly adminKey: string | undefined;
+}
+
+export function loadHttpSettings(env: Environment = process.env): HttpSettings {
+  const port = blankToNone(env.PORT);
+  return Object.freeze({
+    host: blankToNone(env.HOST) ?? "127.0.0.1",
+    port: whole("PORT", port === undefined ? 7070 : Number(port), 0, 65_535),
+    portIsGiven: port !== undefined,
+    adminKey: blankToNone(env.MILLRACE_ADMIN_KEY),
+  });
+}
+
 /** What the command line asks of its surroundings. */
 export interface TerminalSettings {
   readonly colour: boolean;

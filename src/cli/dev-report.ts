@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import type { Millrace } from "../client/millrace.ts";
+import type { HttpServer } from "../http/server.ts";
 import { systemClock } from "../runtime/clock.ts";
 import type { EmbeddedServer } from "../store/postgres/embedded.ts";
 import { withoutPassword } from "./database-url.ts";
@@ -15,6 +16,12 @@ interface Started {
   readonly ignoresDatabaseUrl: boolean;
 }
 
+export interface Api {
+  readonly server: HttpServer;
+  /** A key that was made for this run; null: the user has one. */
+  readonly madeKey: string | null;
+}
+
 export class DevReport {
   readonly #terminal: Terminal;
   readonly #json: boolean;
@@ -23,6 +30,7 @@ export class DevReport {
   #last: Progress | undefined;
   #unreachable = false;
   #hasStarted = false;
+  #api: Api | undefined;
 
   constructor(terminal: Terminal, json: boolean) {
     this.#terminal = terminal;
@@ -42,6 +50,10 @@ export class DevReport {
     this.#say("Creating an embedded PostgreSQL (only this once, a few seconds) …");
   }
 
+  serving(api: Api): void {
+    this.#api = api;
+  }
+
   started(options: Started, server: EmbeddedServer): void {
     const { dataDir, demo, jobsPerSecond } = options;
     this.#hasStarted = true;
@@ -52,11 +64,19 @@ export class DevReport {
     this.#say(`  data      ${dataDir}`);
     this.#say(`  database  ${withoutPassword(server.url)}`);
     this.#say(`  password  in ${join(dataDir, "password")}`);
+    this.#sayApi();
     if (options.ignoresDatabaseUrl)
       this.#say("  note      DATABASE_URL is set, but dev keeps to its own database");
     if (demo) this.#say(`  demo      about ${jobsPerSecond} jobs a second in queue "demo"`);
     else this.#say("  demo      none: connect producers and workers of your own");
     this.#say("  stop      Ctrl-C\n");
+  }
+
+  #sayApi(): void {
+    if (this.#api === undefined) return;
+    const { server, madeKey } = this.#api;
+    this.#say(`  api       ${server.url}/api`);
+    this.#say(`  key       ${madeKey ?? "MILLRACE_ADMIN_KEY"}`);
   }
 
   /** What went wrong with the database, in words; jobs that fail are in the numbers. */

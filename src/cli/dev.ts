@@ -1,12 +1,14 @@
 import { resolve } from "node:path";
 import { Millrace } from "../client/millrace.ts";
-import { loadConfig } from "../config.ts";
+import { type HttpSettings, loadConfig, loadHttpSettings } from "../config.ts";
+import { newSecret } from "../http/api-key-text.ts";
+import { HttpServer } from "../http/server.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { createLog } from "../runtime/log.ts";
 import { deleteEmbedded, type EmbeddedServer, startEmbedded } from "../store/postgres/embedded.ts";
 import { type Command, numberOption, textOption, type Values } from "./command.ts";
 import { type Demo, startDemo } from "./demo.ts";
-import { DevReport } from "./dev-report.ts";
+import { type Api, DevReport } from "./dev-report.ts";
 import { ProgressReader } from "./progress.ts";
 import { StopRequest } from "./stop-request.ts";
 import type { Terminal } from "./terminal.ts";
@@ -15,14 +17,16 @@ const help = `millrace dev – a queue to try things with
 
 Usage: millrace dev [options]
 
-Starts an embedded PostgreSQL, a manager, a producer of demo jobs and a worker that runs
-them, and shows how they get on. Ctrl-C lets running jobs finish and stops; the data stays. Started
-twice on one folder, the second joins the first one's database.
+Starts an embedded PostgreSQL, a manager, the HTTP service, a producer of demo jobs and a worker
+that runs them, and shows how they get on. Ctrl-C lets running jobs finish and stops; the data
+stays. Started twice on one folder, the second joins the first one's database. The HTTP service
+listens on HOST and PORT (127.0.0.1:7070, or another port when that one is taken) and accepts
+MILLRACE_ADMIN_KEY, or a key that is made for this run and printed.
 
 Options:
   --data-dir <dir>         where the data lives (default: MILLRACE_DATA_DIR or ./.millrace)
   --fresh                  delete that data first
-  --no-demo                only database and manager: bring your own producers and workers
+  --no-demo                no demo jobs: bring your own producers and workers
   --jobs-per-second <n>    how many demo jobs to make (default: 20)
   --for <seconds>          stop after this time
   --json                   one JSON line a second instead of text
@@ -104,9 +108,12 @@ async function runUntilStopped(
   });
   try {
     const millrace = await connect(server, terminal);
+    const api = await startApi(millrace, loadHttpSettings());
     try {
+      report.serving(api);
       await watch(millrace, server, options, report, stop.signal);
     } finally {
+      await api.server.stop();
       await millrace.stop();
     }
   } finally {
@@ -119,6 +126,25 @@ async function connect(server: EmbeddedServer, terminal: Terminal): Promise<Mill
   const logLevel = terminal.settings.logLevel ?? "silent";
   const log = createLog(logLevel, "stderr");
   return Millrace.connect({ databaseUrl: server.url, logLevel, log });
+}
+
+/** On any free port when the usual one is taken, unless one was asked for. */
+async function startApi(millrace: Millrace, settings: HttpSettings): Promise<Api> {
+  const { host, port, portIsGiven } = settings;
+  const adminKey = settings.adminKey ?? newSecret();
+  const made = settings.adminKey === undefined ? adminKey : null;
+  const serve = async (onPort: number): Promise<Api> => {
+    const server = new HttpServer({ millrace, host, port: onPort, adminKey });
+    await server.start();
+    return { server, madeKey: made };
+  };
+  try {
+    return await serve(port);
+  } catch (error) {
+    const isTaken = error instanceof Error && "code" in error && error.code === "EADDRINUSE";
+    if (!isTaken || portIsGiven) throw error;
+    return serve(0);
+  }
 }
 
 async function watch(

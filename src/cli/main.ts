@@ -2,23 +2,36 @@
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { loadTerminalSettings, type TerminalSettings } from "../config.ts";
+import { auditVerify } from "./audit-verify.ts";
 import { breakers } from "./breakers.ts";
 import { type Command, UsageError, type Values } from "./command.ts";
 import { dev } from "./dev.ts";
 import { printFailure } from "./failure.ts";
+import { keysCreate, keysList, keysRevoke } from "./keys.ts";
 import { manager } from "./manager.ts";
 import { migrate } from "./migrate.ts";
+import { serve } from "./serve.ts";
 import { suggest } from "./suggest.ts";
 import { Terminal } from "./terminal.ts";
 
-const commands: readonly Command[] = [dev, manager, migrate, breakers];
+const commands: readonly Command[] = [
+  dev,
+  serve,
+  manager,
+  migrate,
+  keysCreate,
+  keysList,
+  keysRevoke,
+  auditVerify,
+  breakers,
+];
 
 const help = `millrace – a durable job queue for TypeScript
 
 Usage: millrace <command> [options]
 
 Commands:
-${commands.map(({ name, summary }) => `  ${name.padEnd(10)}${summary}`).join("\n")}
+${commands.map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`).join("\n")}
 
 Options:
   -h, --help     this text, or that of a command: millrace dev --help
@@ -32,13 +45,24 @@ Try it:
 async function main(args: readonly string[]): Promise<number> {
   const [name, ...rest] = args;
   if (name === "--version" || name === "-v") return print(await version());
-  if (name === "--help" || name === "-h" || name === "help") return printHelp(rest[0]);
+  if (name === "--help" || name === "-h" || name === "help") return printHelp(rest);
   if (name === undefined) throw new UsageError("Which command?");
-  const command = commands.find((one) => one.name === name);
-  if (command === undefined) throw new UsageError(unknown("command", name, names()));
-  const { values, words } = parse(command, rest);
+  const { command, words: found } = findCommand(args);
+  if (command === undefined) throw new UsageError(unknown("command", found, names()));
+  const { values, words } = parse(command, args.slice(found.split(" ").length));
   if (values.help === true) return print(command.help.trimEnd());
   return command.run(values, terminal, words);
+}
+
+/** A command has one word or two: `serve`, `keys create`. */
+function findCommand(args: readonly string[]): { command: Command | undefined; words: string } {
+  const known = (words: string) => commands.find((one) => one.name === words);
+  const [first = "", second] = args;
+  const two = `${first} ${second}`;
+  const isGroup = commands.some((one) => one.name.startsWith(`${first} `));
+  if (isGroup && second !== undefined && !second.startsWith("-"))
+    return { command: known(two), words: two };
+  return { command: known(first), words: first };
 }
 
 function parse(command: Command, args: string[]): { values: Values; words: readonly string[] } {
@@ -53,8 +77,8 @@ function parse(command: Command, args: string[]): { values: Values; words: reado
 }
 
 function usage(error: UsageError): string {
-  const command = names().find((name) => name === process.argv[2] && name !== "help");
-  return `${error.message} See: millrace ${command === undefined ? "" : `${command} `}--help`;
+  const { command } = findCommand(process.argv.slice(2));
+  return `${error.message} See: millrace ${command === undefined ? "" : `${command.name} `}--help`;
 }
 
 function reason(error: unknown, known: readonly string[]): string {
@@ -77,11 +101,11 @@ function unknown(what: string, word: string, known: readonly string[]): string {
 
 const names = () => [...commands.map(({ name }) => name), "help"];
 
-function printHelp(name: string | undefined): number {
-  const command = commands.find((one) => one.name === name);
-  if (name !== undefined && command === undefined)
-    throw new UsageError(unknown("command", name, names()));
-  return print((command?.help ?? help).trimEnd());
+function printHelp(args: readonly string[]): number {
+  if (args.length === 0) return print(help.trimEnd());
+  const { command, words } = findCommand(args);
+  if (command === undefined) throw new UsageError(unknown("command", words, names()));
+  return print(command.help.trimEnd());
 }
 
 function print(text: string): number {

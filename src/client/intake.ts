@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
-import type { Enqueued, NewJob, Notice, Store, Transaction } from "../store/store.ts";
+import type { Enqueued, NewJob, Notice, Queue, Store, Transaction } from "../store/store.ts";
 import type { JobDefinition } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
 import { answersOrThrow, Capacity } from "./capacity.ts";
@@ -26,6 +26,17 @@ export interface IntakeOptions {
 }
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
+
+/** A job whose queue is known already, of whichever tenant. */
+export interface JobRequest {
+  readonly definition: Definition;
+  readonly payload: unknown;
+  readonly options: EnqueueOptions;
+  readonly queue: Queue;
+  /** Instead of a priority. */
+  readonly weight?: number | undefined;
+}
+
 const mostPerFlush = 1_000;
 
 export class Intake {
@@ -69,6 +80,18 @@ export class Intake {
     const { tx } = optionsOf(first, 0);
     const answers = await (tx === undefined ? this.#sendMany(made) : this.#send(made, tx));
     return answers.map((answer, i) => this.#acknowledge(definition, made[i], answer));
+  }
+
+  /** All of them or none, if there are at most 1,000. */
+  async enqueueInto(requests: readonly JobRequest[]): Promise<Enqueued[]> {
+    const { calls, config, events } = this.#options;
+    if (calls.closed) throw new MillraceError("STOPPED");
+    const made = requests.map(({ definition, payload, options, queue, weight }) => {
+      const job = newJob(definition, payload, options, queue, config, events);
+      return weight === undefined ? job : { ...job, weight };
+    });
+    const answers = await (made.length === 1 ? this.#send(made) : this.#sendMany(made));
+    return requests.map(({ definition }, i) => this.#acknowledge(definition, made[i], answers[i]));
   }
 
   async close(): Promise<void> {

@@ -25,7 +25,7 @@ import { Breakers } from "./breakers.ts";
 import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
 import { checkId } from "./check-id.ts";
-import { Intake } from "./intake.ts";
+import { Intake, type JobRequest } from "./intake.ts";
 import { needReason } from "./need-reason.ts";
 import type { EnqueueOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
@@ -130,6 +130,11 @@ export class Millrace {
     return this.#store;
   }
 
+  /** How workers learn of ready jobs: over Redis, or from PostgreSQL alone. */
+  get dispatch(): "brokered" | "direct" {
+    return this.#broker?.canPut === true ? "brokered" : "direct";
+  }
+
   async enqueue<Input>(
     job: JobDefinition<Input, never, unknown>,
     payload: NoInfer<Input>,
@@ -151,6 +156,16 @@ export class Millrace {
   /** The circuit breaker of an outside platform; all processes share it. */
   breaker(name: string): BreakerGuard {
     return this.breakers.guard(name);
+  }
+
+  /** Jobs whose queue is known already, of whichever tenant: what a service in front enqueues. */
+  async enqueueInto(requests: readonly JobRequest[]): Promise<Enqueued[]> {
+    return this.#intake.enqueueInto(requests);
+  }
+
+  /** Queues by tenant and name, or by id, as remembered for a few seconds. */
+  get queueCache(): Pick<QueueCache, "resolve" | "find" | "findById" | "invalidate"> {
+    return this.#queues;
   }
 
   async get(id: string): Promise<Job | null> {

@@ -2,6 +2,10 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Queue, Store } from "../store/store.ts";
 
 const freshMs = 5_000;
+const mostResolved = 10_000;
+
+/** No name holds a line break, so no shared queue and no number reads like this. */
+const ownKey = (tenant: string, name: string) => `${tenant}\n${name}`;
 
 /** Queues by name, made on first use. Settings may be a few seconds old; the store's guards are not. */
 export class QueueCache {
@@ -9,6 +13,7 @@ export class QueueCache {
   readonly #clock: Clock;
   readonly #queues = new Map<string, { queue: Queue; readAt: number }>();
   readonly #making = new Map<string, Promise<Queue>>();
+  readonly #resolved = new Map<string, { queue: Queue; readAt: number }>();
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
@@ -40,13 +45,44 @@ export class QueueCache {
     return making.finally(() => this.#making.delete(name));
   }
 
+  /** The tenant's own queue of this name, else the shared one, which is made on first use. */
+  async resolve(tenant: string, name: string): Promise<Queue> {
+    return (await this.find(tenant, name)) ?? this.#first(name);
+  }
+
+  /** The same, but null when there is none. */
+  find(tenant: string, name: string): Promise<Queue | null> {
+    return this.#recall(ownKey(tenant, name), (queues) => queues.resolve(tenant, name));
+  }
+
+  findById(id: number): Promise<Queue | null> {
+    return this.#recall(String(id), (queues) => queues.find(id));
+  }
+
+  async #recall(
+    key: string,
+    read: (queues: Store["service"]["queues"]) => Promise<Queue | null>,
+  ): Promise<Queue | null> {
+    const known = this.#resolved.get(key);
+    const now = this.#clock.monotonic();
+    if (known !== undefined && now - known.readAt <= freshMs) return known.queue;
+    const queue = await read(this.#store.service.queues);
+    if (queue === null) return null;
+    this.put(queue);
+    if (this.#resolved.size >= mostResolved) this.#resolved.clear();
+    this.#resolved.set(key, { queue, readAt: now });
+    return queue;
+  }
+
   put(queue: Queue): void {
-    this.#queues.set(queue.name, { queue, readAt: this.#clock.monotonic() });
+    const key = queue.tenant === "" ? queue.name : ownKey(queue.tenant, queue.name);
+    this.#queues.set(key, { queue, readAt: this.#clock.monotonic() });
   }
 
   /** Somebody changed a queue: read again on next use. */
   invalidate(): void {
     for (const entry of this.#queues.values()) entry.readAt = Number.NEGATIVE_INFINITY;
+    this.#resolved.clear();
   }
 
   byId(id: number): Queue | undefined {

@@ -59,7 +59,8 @@ export class Triggers {
     const { calls, config, store } = this.#parts;
     const given = withDefinition(options);
     return calls.track(async () => {
-      const settings = checkSettings(given, await this.#queueIds(given), config);
+      const named = await this.#queueIds(given, given.tenant ?? "default");
+      const settings = checkSettings(given, named, config);
       await validateJob(options, samplePayload(settings, config));
       return store.triggers.create(uuidv7(), settings);
     });
@@ -84,7 +85,8 @@ export class Triggers {
     if (given.type !== undefined || given.tenant !== undefined)
       throw new MillraceError("TRIGGER_INVALID", "A trigger keeps its type and its tenant.");
     return calls.track(async () => {
-      const named = await this.#queueIds(given);
+      const tenant = (await store.triggers.find(id))?.tenant ?? "default";
+      const named = await this.#queueIds(given, tenant);
       const settingsOf = (trigger: Trigger) => changed(trigger, given, named, config);
       if (changes.job === undefined) return store.triggers.update(id, settingsOf);
       return this.#updateJob(id, changes, settingsOf);
@@ -169,15 +171,18 @@ export class Triggers {
     );
   }
 
-  async #queueIds(given: AnyTriggerOptions): Promise<Map<string, number>> {
+  async #queueIds(given: AnyTriggerOptions, tenant: string): Promise<Map<string, number>> {
     const { type, queue, jobQueue } = given;
     const isNew = type !== undefined;
     const wanted = [
       ...(queue === undefined ? [] : [checkName("queue", queue)]),
       ...(jobQueue === undefined && !isNew ? [] : [jobQueueOf(given)]),
     ];
-    const queues = wanted.length === 0 ? [] : await this.#parts.queues.ensure(wanted);
-    return new Map(queues.map(({ name, id }) => [name, id]));
+    const ids = new Map<string, number>();
+    for (const name of new Set(wanted)) {
+      ids.set(name, (await this.#parts.queues.resolve(tenant, name)).id);
+    }
+    return ids;
   }
 }
 

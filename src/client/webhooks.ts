@@ -64,6 +64,7 @@ export class Webhooks {
 
   async create(options: NewWebhookOptions, actor = "api"): Promise<WebhookWithSecret> {
     checkOptions("webhooks", options, newFields);
+    const by = checkActor(actor);
     const { store, calls } = this.#parts;
     const secret = newSecret();
     const url = this.#checkUrl(options.url);
@@ -76,7 +77,7 @@ export class Webhooks {
       queues: checkQueues(options.queues ?? null),
       signingKey: signingKeyOf(secret),
     };
-    const made = await calls.track(() => store.create(webhook, { actor }));
+    const made = await calls.track(() => store.create(webhook, by));
     return { ...made, secret };
   }
 
@@ -86,6 +87,7 @@ export class Webhooks {
 
   async update(id: string, changes: WebhookChanges, actor = "api"): Promise<Webhook> {
     checkOptions("a webhook's changes", changes, changeable);
+    const by = checkActor(actor);
     const { store, calls } = this.#parts;
     const { url, name, kinds, queues, isActive } = changes;
     if (isActive !== undefined && typeof isActive !== "boolean")
@@ -97,7 +99,7 @@ export class Webhooks {
       ...(queues === undefined ? {} : { queues: checkQueues(queues) }),
       ...(isActive === undefined ? {} : { isActive }),
     };
-    return found(await calls.track(() => store.update(checkId(id), settings, { actor })));
+    return found(await calls.track(() => store.update(checkId(id), settings, by)));
   }
 
   /** A new secret; the one before signs as well for a day, or as long as told. */
@@ -107,18 +109,20 @@ export class Webhooks {
     actor = "api",
   ): Promise<WebhookWithSecret> {
     checkOptions("a change of secrets", options, rotation);
+    const by = checkActor(actor);
     const { store, calls } = this.#parts;
     const overlap = checkNumber("overlapMs", options.overlapMs, 0, 30 * dayMs) ?? dayMs;
     const secret = newSecret();
     const key = signingKeyOf(secret);
-    const rotated = await calls.track(() => store.rotate(checkId(id), key, overlap, { actor }));
+    const rotated = await calls.track(() => store.rotate(checkId(id), key, overlap, by));
     return { ...found(rotated), secret };
   }
 
   /** Deliveries that are still on their way end without being made. */
   async delete(id: string, actor = "api"): Promise<void> {
+    const by = checkActor(actor);
     const { store, calls } = this.#parts;
-    if (!(await calls.track(() => store.delete(checkId(id), { actor })))) throw notFound();
+    if (!(await calls.track(() => store.delete(checkId(id), by)))) throw notFound();
   }
 
   /** Sends a notification of the kind `webhook.test`; `waitFor` the job to see what came of it. */
@@ -161,6 +165,8 @@ function checkId(id: string): string {
   if (typeof id === "string" && uuid.test(id)) return id;
   throw notFound();
 }
+
+const checkActor = (actor: string) => ({ actor: checkName("actor", actor) });
 
 function found<W extends Webhook>(webhook: W | null): W {
   if (webhook === null) throw notFound();

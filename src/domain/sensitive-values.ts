@@ -30,6 +30,7 @@ const shapes: Readonly<Record<string, string>> = {
   telegram_token: "(?<!\\w)\\d{8,10}:AA[\\w-]{33}",
   azure_key: "Account[Kk]ey=[A-Za-z0-9+\\/]{40}|SharedAccessKey=[A-Za-z0-9+\\/]{20}",
   age_key: "AGE-SECRET-KEY-1",
+  millrace_key: "mrk_[0-9a-f]{32}_[0-9a-f]{32}",
 };
 
 const kinds = Object.keys(shapes);

@@ -20,11 +20,17 @@ export interface WebhookRules {
   readonly allowedPorts: readonly number[];
 }
 
+const known = ["allowInsecureLoopback", "allowedNetworks", "allowedPorts"];
 const usualPorts = [443, 8443];
 const longestUrl = 2_000;
 
 export function createWebhookRules(options: WebhookOptions = {}): WebhookRules {
+  if (typeof options !== "object" || options === null) throw invalid("webhooks must be an object.");
   const { allowInsecureLoopback = false, allowedNetworks = [], allowedPorts = [] } = options;
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw invalid(`webhooks has no option "${unknown}".`);
+  if (!Array.isArray(allowedNetworks)) throw invalid("webhooks.allowedNetworks must be a list.");
+  if (!Array.isArray(allowedPorts)) throw invalid("webhooks.allowedPorts must be a list.");
   if (typeof allowInsecureLoopback !== "boolean")
     throw invalid("webhooks.allowInsecureLoopback must be true or false.");
   const networks = allowedNetworks.map((text) => {

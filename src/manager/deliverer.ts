@@ -63,6 +63,9 @@ const turnSlackMs = 1_000;
 /** A receiver that takes longer may not have all of this process. */
 const slowMs = 1_000;
 
+/** Date.parse makes a date of nearly anything. */
+const httpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
 interface Request {
   readonly startedAt: number;
 }
@@ -146,7 +149,7 @@ export class Deliverer {
       events.emit("webhook.delivered", { ...about, status: result.status });
       return { delivered: true, status: result.status };
     }
-    const failure = this.#failureOf(result);
+    const failure = this.#failureOf(result, attempt);
     await this.#noteFailed(webhook, failure);
     const reason = result.kind === "answered" ? "status" : result.reason;
     const status = result.kind === "answered" ? result.status : null;
@@ -162,21 +165,22 @@ export class Deliverer {
     return this.#note(webhook.id, webhooks.noteFailed(webhook.id, failed));
   }
 
-  #failureOf(result: PostResult): Error {
+  /** A receiver may ask for more patience than we have, not for less. */
+  #failureOf(result: PostResult, attempt: number): Error {
     if (result.kind === "failed") return new RetryableError(phrases[result.reason]);
+    const { retry, random } = this.#options;
     const message = `The receiver answered ${result.status}.`;
     const retryAfterMs = this.#retryAfterMs(result.retryAfter);
-    return retryAfterMs === undefined
+    const ownMs = retry({ class: "retryable" }, attempt, random());
+    return retryAfterMs === undefined || retryAfterMs <= ownMs
       ? new RetryableError(message)
       : new RateLimitedError(message, { retryAfterMs });
   }
 
-  #retryAfterMs(header: string | undefined): number | undefined {
-    if (header === undefined) return undefined;
-    const ms = /^\d{1,9}$/.test(header)
-      ? Number(header) * 1000
-      : Date.parse(header) - this.#options.clock.now().getTime();
-    return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+  #retryAfterMs(header = ""): number | undefined {
+    if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
+    if (!httpDate.test(header)) return undefined;
+    return Date.parse(header) - this.#options.clock.now().getTime();
   }
 
   /** The account may fail; what was delivered is delivered all the same. */

@@ -74,6 +74,16 @@ export interface EventMap {
   "trigger.missed": TriggerName & { from: Date };
   "trigger.failed": TriggerName & { failures: number; error: unknown; retryAt: Date | null };
   "trigger.items_settled": { jobId: string; items: number };
+  "http.answered": {
+    request: string;
+    method: string;
+    route: string;
+    status: number;
+    durationMs: number;
+    key: string | null;
+    tenant: string | null;
+  };
+  "http.failed": { request: string; route: string; code: string; error: unknown };
   "breaker.opened": BreakerChange & { failures: number; retryAfterMs: number | null };
   "breaker.half_opened": BreakerChange;
   "breaker.closed": BreakerChange;

@@ -72,6 +72,8 @@ const levels: Record<EventName, Level> = {
   "trigger.missed": "warn",
   "trigger.failed": "warn",
   "trigger.items_settled": "debug",
+  "http.answered": "debug",
+  "http.failed": "error",
   "breaker.opened": "warn",
   "breaker.half_opened": "info",
   "breaker.closed": "info",

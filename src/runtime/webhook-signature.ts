@@ -56,7 +56,14 @@ export interface VerifiedWebhook {
 
 /** For receivers: what the request says, if it comes from Millrace; throws WEBHOOK_SIGNATURE_INVALID. */
 export function verifyWebhook(options: VerifyWebhookOptions): VerifiedWebhook {
+  if (typeof options?.headers !== "object" || options.headers === null)
+    throw invalid("its headers are missing or malformed");
+  const isBody = typeof options.body === "string" || options.body instanceof Uint8Array;
+  if (!isBody) throw invalid("its body is missing, or was parsed already");
   const { secret, toleranceSeconds = 300, now = new Date() } = options;
+  const secrets = [secret].flat();
+  if (secrets.some((one) => typeof one !== "string"))
+    throw new MillraceError("OPTION_INVALID", "A webhook is verified with its secret, or several.");
   const deliveryId = headerOf(options.headers, deliveryHeader);
   const signature = parseSignature(headerOf(options.headers, signatureHeader));
   if (deliveryId === "" || signature === null)
@@ -65,7 +72,7 @@ export function verifyWebhook(options: VerifyWebhookOptions): VerifiedWebhook {
     typeof options.body === "string" ? options.body : Buffer.from(options.body).toString();
   const text = signedText(deliveryId, signature.timestamp, body);
   const given = signature.signatures.map((hex) => Buffer.from(hex, "hex"));
-  const wanted = [secret].flat().map((one) => sign(signingKeyOf(one), text));
+  const wanted = secrets.map((one) => sign(signingKeyOf(one), text));
   // Every pair is compared, so that the time taken says nothing about which one fits.
   const fits = wanted.flatMap((one) => given.map((other) => timingSafeEqual(one, other)));
   if (!fits.includes(true)) throw invalid("it was not signed with this secret");

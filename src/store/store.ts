@@ -6,6 +6,7 @@ import type { Token } from "../domain/token.ts";
 import type { BreakerStore } from "./breaker.ts";
 import type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
+import type { ServiceStore } from "./service.ts";
 import type { Settled, Settlement } from "./settlement.ts";
 import type { TriggerSession, TriggerStore } from "./triggers.ts";
 import type { UpkeepSession } from "./upkeep.ts";
@@ -205,6 +206,7 @@ export interface Store {
   readonly serverVersion: string;
   readonly notices: NoticeTexts;
   readonly webhooks: WebhookStore;
+  readonly service: ServiceStore;
   readonly breakers: BreakerStore;
   producer(kind: "ready" | "named"): ProducerSession;
   worker(name: string): WorkerSession;

@@ -1,10 +1,12 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
+import { NonRetryableError } from "../../src/domain/error-class.ts";
 import type { Notification } from "../../src/domain/notification.ts";
 import { planDeliveries } from "../../src/manager/notifier.ts";
 import { uuidv7 } from "../../src/runtime/uuid.ts";
 import type { NewWebhook } from "../../src/store/webhook.ts";
 import { cancelled, dead, retried, type Topic } from "./stage.ts";
+import { itemRunner, settleItem } from "./trigger-stage.ts";
 
 const by = { actor: "operator" };
 const failed = (failingAfter: number) => ({ error: "no", failingAfter, waitMs: 0 });
@@ -37,6 +39,23 @@ export const webhooks: Topic = (stage) => {
     await stage().sql("delete from millrace.webhook");
     await stage().sql("delete from millrace.notification");
     await stage().sql("delete from millrace.deep_queue");
+  });
+
+  it("raises one for an item that dies by itself, and one for each that dies with its job", async () => {
+    await create();
+    const session = stage().store.triggerSession({ maxAttempts: 1 });
+    const { job, jobId, items } = await itemRunner(stage(), session, 3);
+    const [hopeless = ""] = items;
+    const never = { kind: "failed", error: new NonRetryableError("never") } as const;
+    expect(await settleItem(stage(), job, hopeless, never)).toBe("dead");
+    await stage().sql("update millrace.job set attempt = max_attempts where claim_id = $1", [
+      jobId,
+    ]);
+    await stage().settle(job, dead);
+    expect(await session.endBatches(100)).toEqual([{ jobId, items: 2 }]);
+    await session.close();
+    const died = (await raised()).map(({ data }) => data.job_id);
+    expect(died.sort()).toEqual([jobId, ...items].sort());
   });
 
   it("raises one notification with a death, without payload, key or reference", async () => {

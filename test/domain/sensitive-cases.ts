@@ -61,6 +61,7 @@ export const secretsByShape: [string, string, string][] = [
   ["slack webhook", `https://hooks.slack.com/services/T0${alnum.slice(0, 8)}`, "slack_webhook"],
   ["stripe", `sk_live_${alnum.slice(0, 24)}`, "stripe_key"],
   ["stripe, restricted", `rk_test_${alnum.slice(0, 24)}`, "stripe_key"],
+  ["millrace", `mrk_${"0123456789abcdef".repeat(2)}_${"f0".repeat(32)}`, "millrace_key"],
   ["stripe webhook", `whsec_${alnum.slice(0, 32)}`, "stripe_key"],
   ["google", `AIza${alnum.slice(0, 35)}`, "google_key"],
   ["google oauth", `ya29.${alnum}`, "google_key"],

@@ -91,3 +91,17 @@ describe("a webhook's signature", () => {
     expect(JSON.stringify(error) + String(error)).not.toContain(other);
   });
 });
+
+it("refuses what is no request with a code", () => {
+  const refused = expect.objectContaining({ code: "WEBHOOK_SIGNATURE_INVALID" });
+  expect(() => verifyWebhook(undefined as never)).toThrow(refused);
+  for (const wrong of [
+    { headers: null },
+    { headers: undefined },
+    { body: undefined },
+    { body: {} },
+  ])
+    expect(() => verify(wrong as never)).toThrow(refused);
+  for (const wrong of [undefined, null, [5]])
+    expect(() => verify({ secret: wrong as never })).toThrow(/secret/);
+});

@@ -128,3 +128,10 @@ describe("what the operator allows", () => {
     ),
   );
 });
+
+it.each([null, "x", 5, { nonsense: 1 }, { allowedNetworks: null }, { allowedPorts: 443 }])(
+  "refuses rules that are none: %j",
+  (rules) => {
+    expect(() => createWebhookRules(rules as never)).toThrow(/^webhooks/);
+  },
+);

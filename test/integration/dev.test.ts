@@ -106,6 +106,17 @@ describe("millrace dev", () => {
     expect(out).not.toContain("\u001b");
   });
 
+  test("serves the API, and prints where and the key it made", async () => {
+    const running = dev("--no-demo");
+    await running.said("stop      Ctrl-C");
+    const [, url] = running.out.match(/api {7}(http:\/\/127\.0\.0\.1:\d+)\/api\n/) ?? [];
+    const [, key] = running.out.match(/key {7}([0-9a-f]{64})\n/) ?? [];
+    const headers = { authorization: `Bearer ${key}` };
+    expect((await fetch(`${url}/api/jobs`, { headers })).status).toBe(200);
+    expect((await fetch(`${url}/api/jobs`)).status).toBe(401);
+    expect((await running.stop()).code).toBe(0);
+  });
+
   test("stops by itself after --for, and says that DATABASE_URL is not used", async () => {
     const running = new CommandLine(["dev", "--data-dir", place.dataDir, "--for", "1"], {
       DATABASE_URL: "postgres://nobody@127.0.0.1:1/none",

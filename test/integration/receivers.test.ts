@@ -58,6 +58,23 @@ describe("a receiver that fails", () => {
     });
   });
 
+  it.each(["0", "-5", "0.5", "soon", "Sun, 06 Nov 1994 08:49:37 GMT"])(
+    "and asks for less patience than ours (%s) gets ours",
+    async (value) => {
+      await create();
+      receiver().answer = status(503, { "retry-after": value });
+      const delays: number[] = [];
+      teller().events.on("job.settled", ({ outcome }) => {
+        if (outcome.kind === "retried") delays.push(outcome.delayMs);
+        if (outcome.kind === "dead") delays.push(-1);
+      });
+      await teller().notifications.start({ ...soon, maxAttempts: 3 });
+      await fail();
+      await until("the delivery is dead", () => delays.includes(-1));
+      expect(delays).toEqual([20, 40, -1]);
+    },
+  );
+
   it("is tried by one delivery at a time, while the others wait without spending attempts", async () => {
     await create();
     receiver().answer = status(500);

@@ -66,16 +66,16 @@ const remove = statement(
   ),
   marked as (
     update millrace.history set state = $2::text, closed_reason = $3::text
-    where id = $1 and state <> $2::text returning id
+    where id = $1 and state <> $2::text returning id, tenant
   ),
   unnamed as (
     delete from millrace.unique_name where job_id in
       (select id from gone union all select id from buried union all select id from marked)
   ),
   audited as (
-    insert into millrace.audit (actor, action, target, reason)
-    select $4::text, 'job_delete', id::text, $3::text from
-      (select id from gone union all select id from buried union all select id from marked) x
+    insert into millrace.audit (tenant, actor, action, target, reason)
+    select tenant, $4::text, 'job_delete', id::text, $3::text from
+      (select id, tenant from gone union all select id, tenant from buried union all select id, tenant from marked) x
     returning 1
   )
   select count(*)::int as deleted from audited`,

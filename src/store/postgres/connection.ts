@@ -30,6 +30,10 @@ const planSettings = {
   enable_bitmapscan: "off",
   plan_cache_mode: "force_generic_plan",
   jit: "off",
+  // How values are written out is ours to say, whatever the server's or the role's settings are.
+  datestyle: "ISO",
+  intervalstyle: "postgres",
+  bytea_output: "hex",
 };
 
 /** How long a server may take to say goodbye. */

@@ -5,7 +5,7 @@ import pg from "pg";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import { Connection, type ConnectionOptions, clientConfig } from "./connection.ts";
-import { isRetryable } from "./failures.ts";
+import { asUnavailable, isRetryable } from "./failures.ts";
 import { Renderer, type Statement } from "./statement.ts";
 
 export interface DatabaseOptions {
@@ -51,7 +51,7 @@ export class Database {
       try {
         return (await this.#pool.query<R>({ name, text, values })).rows;
       } catch (error) {
-        if (tries >= 4 || !isRetryable(error)) throw error;
+        if (tries >= 4 || !isRetryable(error)) throw asUnavailable(error);
         await this.#options.clock.sleep(20 * 2 ** tries * this.#options.random());
       }
     }
@@ -63,7 +63,9 @@ export class Database {
   }
 
   async transaction<T>(body: (query: Database["query"]) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
+    const client = await this.#pool.connect().catch((error) => {
+      throw asUnavailable(error);
+    });
     // The pool does not listen to what it has lent, and an error that nobody hears ends the process.
     const hear = () => {};
     client.on("error", hear);
@@ -82,7 +84,7 @@ export class Database {
         () => client.release(),
         (broken) => client.release(broken),
       );
-      throw error;
+      throw asUnavailable(error);
     } finally {
       client.off("error", hear);
     }

@@ -21,11 +21,11 @@ const discard = statement(
   "discard_dead",
   `with discarded as (
     update millrace.dead_job set state = 'discarded', closed_at = now(), closed_reason = $2::text
-    where id = $1 and state = 'dead' and reprocessed_as is null returning id
+    where id = $1 and state = 'dead' and reprocessed_as is null returning id, tenant
   ),
   audited as (
-    insert into millrace.audit (actor, action, target, reason)
-    select $3::text, 'job_dlq_discard', id::text, $2::text from discarded
+    insert into millrace.audit (tenant, actor, action, target, reason)
+    select tenant, $3::text, 'job_dlq_discard', id::text, $2::text from discarded
   )
   select id from discarded`,
 );
@@ -45,8 +45,8 @@ const reprocess = statement(
   ),
   old as (select * from old_dead union all select * from old_history),
   requested as (
-    insert into millrace.audit (actor, action, target, reason)
-    select $4::text, 'job_dlq_reprocess_requested', $1::text, $3::text from old returning id
+    insert into millrace.audit (tenant, actor, action, target, reason)
+    select tenant, $4::text, 'job_dlq_reprocess_requested', $1::text, $3::text from old returning id
   ),
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, max_runtime_ms, type, tenant,
@@ -56,7 +56,7 @@ const reprocess = statement(
       coalesce(idempotency_key, $1::text) || '_retry_' || extract(epoch from now())::bigint,
       reference, (coalesce(meta::jsonb, '{}') || jsonb_build_object('reprocessOf', $1::text))::json
     from old
-    returning id, queue_id, idempotency_key
+    returning id, queue_id, tenant, idempotency_key
   ),
   renamed as (
     update millrace.unique_name n set job_id = $2::uuid where n.job_id = $1::uuid and n.scope like 'ref:%'
@@ -67,8 +67,8 @@ const reprocess = statement(
     select queue_id, gen_random_uuid(), date_trunc('minute', now()), 1 from inserted
   ),
   succeeded as (
-    insert into millrace.audit (actor, action, target, reason, details)
-    select $4::text, 'job_dlq_reprocess_success', $1::text, $3::text, json_build_object('new_job_id', i.id)
+    insert into millrace.audit (tenant, actor, action, target, reason, details)
+    select i.tenant, $4::text, 'job_dlq_reprocess_success', $1::text, $3::text, json_build_object('new_job_id', i.id)
     from inserted i, requested
   )
   select id, idempotency_key, pg_notify($5::text, 'ready ' || queue_id) from inserted`,

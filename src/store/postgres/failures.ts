@@ -1,5 +1,7 @@
 // What PostgreSQL's errors mean to us.
 
+import { MillraceError } from "../../domain/errors.ts";
+
 const code = (error: unknown): string =>
   typeof error === "object" && error !== null && "code" in error && typeof error.code === "string"
     ? error.code
@@ -14,9 +16,17 @@ export function isConnectionError(error: unknown): boolean {
   if (/^E[A-Z]+$/.test(value)) return true;
   return (
     error instanceof Error &&
-    /connection|no answer from PostgreSQL|timeout expired/i.test(error.message) &&
+    /connection|no answer from PostgreSQL|timeout expired|read timeout|trying to connect/i.test(
+      error.message,
+    ) &&
     value === ""
   );
+}
+
+/** The coded error for a database that cannot be reached; any other error as it is. */
+export function asUnavailable(error: unknown): unknown {
+  if (!isConnectionError(error)) return error;
+  return new MillraceError("DATABASE_UNAVAILABLE", undefined, { cause: error });
 }
 
 /** Nothing happened and the same statement may well succeed next time. */

@@ -32,7 +32,7 @@ const forgetEmpty = statement(
 const find = statement(
   "find_lapsed",
   `with over as materialized (
-    select c.id, c.lease_id, c.job_ids, coalesce(l.worker, '?') as worker,
+    select c.id, c.lease_id, c.job_ids, coalesce(l.worker, c.robot, '?') as worker,
       (l.expires_at >= now()) is true as alive
     from millrace.claim c left join millrace.lease l on l.id = c.lease_id
     where (c.lease_id is not null and (l.id is null or l.expires_at < now()))
@@ -89,13 +89,15 @@ type LapsedRow = {
 
 export async function findLapsed(runner: Runner): Promise<LapsedLease[]> {
   const rows = await runner.query<LapsedRow>(find);
-  const leases = new Map<string | null, LapsedJob[]>();
+  const leases = new Map<string, { leaseId: string | null; jobs: LapsedJob[] }>();
   for (const row of rows) {
-    const jobs = leases.get(row.lease_id) ?? [];
-    leases.set(row.lease_id, jobs);
-    jobs.push(toLapsedJob(row));
+    // Each claim of a robot is a lease of its own: one robot's crash charges nobody else's items.
+    const key = row.lease_id ?? row.claim_id;
+    const lease = leases.get(key) ?? { leaseId: row.lease_id, jobs: [] };
+    leases.set(key, lease);
+    lease.jobs.push(toLapsedJob(row));
   }
-  return [...leases].map(([leaseId, jobs]) => ({ leaseId, jobs }));
+  return [...leases.values()];
 }
 
 export async function forgetEnded(runner: Runner): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Place } from "../../domain/job.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
+import type { ServiceStore } from "../service.ts";
 import type {
   ClaimHint,
   Enqueued,
@@ -42,6 +43,7 @@ import {
 } from "./queues.ts";
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
 import { findForeign, identityOf, listReadyPlaces } from "./ready-places.ts";
+import { createServiceStore } from "./service-store.ts";
 import { settleJobs } from "./settle.ts";
 import { statement } from "./statement.ts";
 import { openTriggerSession, type WithPartitions } from "./trigger-session.ts";
@@ -68,6 +70,7 @@ export class PostgresStore implements Store {
   readonly serverVersion: string;
   readonly notices = noticeTexts;
   readonly webhooks: WebhookStore;
+  readonly service: ServiceStore;
   readonly triggers: TriggerStore;
   readonly breakers: Store["breakers"];
   readonly #options: PostgresStoreOptions;
@@ -78,6 +81,7 @@ export class PostgresStore implements Store {
     this.serverVersion = options.serverVersion;
     this.#database = new Database(options);
     this.webhooks = createWebhookStore(this.#database);
+    this.service = createServiceStore(this.#database, (body) => this.#withPartitions(body));
     this.breakers = createBreakerStore(this.#database);
     this.triggers = triggerStore(this.#database, (body) => this.#withPartitions(body));
   }

@@ -5,7 +5,8 @@ import type { Queue, QueueCounts, QueueSettings } from "../store.ts";
 import type { Database } from "./database.ts";
 import { statement } from "./statement.ts";
 
-const columns = `id, tenant, name, description, is_active, paused_at is not null as paused, max_attempts,
+/** What `toQueue` reads. */
+export const queueColumns = `id, tenant, name, description, is_active, paused_at is not null as paused, max_attempts,
   enforce_unique_reference, capacity, warn_depth, retention_days, dead_retention_days, timeline_retention_days,
   key_ttl_seconds`;
 
@@ -17,7 +18,8 @@ const ensure = statement(
 
 const read = statement(
   "read_queues",
-  `select ${columns} from millrace.queue where $2::text[] is null or (tenant = $1::text and name = any($2::text[])) order by name`,
+  `select ${queueColumns} from millrace.queue
+  where deleted_at is null and ($2::text[] is null or (tenant = $1::text and name = any($2::text[]))) order by name`,
 );
 
 const update = statement(
@@ -36,14 +38,14 @@ const update = statement(
       else ($3::json->>'timelineRetentionDays')::smallint end,
     key_ttl_seconds = coalesce(($3::json->>'keyTtlSeconds')::int, key_ttl_seconds),
     updated_at = now()
-  where tenant = $1::text and name = $2::text returning ${columns}`,
+  where tenant = $1::text and name = $2::text returning ${queueColumns}`,
 );
 
 const pause = statement(
   "pause_queue",
   `update millrace.queue set paused_at = case when $3::boolean then coalesce(paused_at, now()) end, updated_at = now()
   where tenant = $1::text and name = $2::text
-  returning ${columns}, pg_notify($4::text, case when $3::boolean then 'queues' else 'ready ' || id end)`,
+  returning ${queueColumns}, pg_notify($4::text, case when $3::boolean then 'queues' else 'ready ' || id end)`,
 );
 
 const announce = statement("announce_queues", `select pg_notify($1::text, 'queues')`);
@@ -61,7 +63,8 @@ const counts = statement(
   from millrace.queue_count where queue_id = any($1::int[]) group by queue_id`,
 );
 
-interface QueueRow {
+export interface QueueRow {
+  [column: string]: unknown;
   id: number;
   tenant: string;
   name: string;
@@ -78,7 +81,7 @@ interface QueueRow {
   key_ttl_seconds: number;
 }
 
-const toQueue = (row: QueueRow): Queue => ({
+export const toQueue = (row: QueueRow): Queue => ({
   id: row.id,
   tenant: row.tenant,
   name: row.name,

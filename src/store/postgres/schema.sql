@@ -13,6 +13,26 @@ CREATE SEQUENCE millrace.flush_seq AS bigint
 CREATE SEQUENCE millrace.queue_id_seq AS integer
   START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 2147483647 OWNED BY millrace.queue.id;
 
+CREATE TABLE millrace.api_key (
+  id uuid NOT NULL,
+  tenant text,
+  name text NOT NULL,
+  role text NOT NULL,
+  secret_hash bytea NOT NULL,
+  old_secret_hash bytea,
+  old_secret_until timestamp with time zone,
+  rate_limit integer,
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT api_key_old_secret_hash_check CHECK ((length(old_secret_hash) = 32)),
+  CONSTRAINT api_key_pkey PRIMARY KEY (id),
+  CONSTRAINT api_key_rate_limit_check CHECK ((rate_limit > 0)),
+  CONSTRAINT api_key_role_check CHECK ((role = ANY (ARRAY['producer'::text, 'robot'::text, 'staff'::text, 'manager'::text, 'admin'::text]))),
+  CONSTRAINT api_key_secret_hash_check CHECK ((length(secret_hash) = 32))
+);
+
 CREATE TABLE millrace.audit (
   id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
   at timestamp with time zone NOT NULL DEFAULT now(),
@@ -21,8 +41,24 @@ CREATE TABLE millrace.audit (
   target text NOT NULL,
   reason text,
   details json,
+  tenant text,
+  no bigint NOT NULL,
+  hash bytea NOT NULL,
+  CONSTRAINT audit_no_key UNIQUE (no),
   CONSTRAINT audit_pkey PRIMARY KEY (id)
 );
+CREATE INDEX audit_tenant ON millrace.audit USING btree (tenant, no) WHERE (tenant IS NOT NULL);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON millrace.audit FOR EACH ROW EXECUTE FUNCTION millrace.refuse_change();
+CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON millrace.audit FOR EACH STATEMENT EXECUTE FUNCTION millrace.refuse_change();
+CREATE TRIGGER chain BEFORE INSERT ON millrace.audit FOR EACH ROW EXECUTE FUNCTION millrace.chain_audit();
+
+CREATE TABLE millrace.audit_head (
+  only_row boolean NOT NULL DEFAULT true,
+  no bigint NOT NULL,
+  hash bytea NOT NULL,
+  CONSTRAINT audit_head_only_row_check CHECK (only_row),
+  CONSTRAINT audit_head_pkey PRIMARY KEY (only_row)
+) WITH (fillfactor=50);
 
 CREATE TABLE millrace.breaker (
   id integer NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -63,6 +99,8 @@ CREATE TABLE millrace.claim (
   expires_at timestamp with time zone,
   job_ids uuid[] STORAGE EXTERNAL NOT NULL,
   cancels uuid[],
+  robot text,
+  holder uuid,
   CONSTRAINT claim_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_threshold=1000, fillfactor=70);
 CREATE INDEX claim_lease ON millrace.claim USING btree (lease_id);
@@ -98,13 +136,21 @@ CREATE TABLE millrace.dead_job (
   reprocessed_as uuid,
   closed_at timestamp with time zone,
   closed_reason text,
+  exception_type text,
+  result json,
+  CONSTRAINT dead_job_exception_type_check CHECK ((exception_type = ANY (ARRAY['application'::text, 'business'::text]))),
   CONSTRAINT dead_job_pkey PRIMARY KEY (id),
   CONSTRAINT dead_job_state_check CHECK ((state = ANY (ARRAY['dead'::text, 'discarded'::text])))
 );
 CREATE INDEX dead_job_correlation ON millrace.dead_job USING btree (correlation_id) WHERE (correlation_id IS NOT NULL);
 CREATE INDEX dead_job_fingerprint ON millrace.dead_job USING btree (error_fingerprint, finished_at);
 CREATE INDEX dead_job_queue ON millrace.dead_job USING btree (queue_id, state, finished_at);
+CREATE INDEX dead_job_reference ON millrace.dead_job USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX dead_job_tenant ON millrace.dead_job USING btree (tenant, finished_at);
+CREATE INDEX dead_job_tenant_id ON millrace.dead_job USING btree (tenant, id) WHERE (tenant <> 'default'::text);
+CREATE TRIGGER tally_delete AFTER DELETE ON millrace.dead_job REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
+CREATE TRIGGER tally_insert AFTER INSERT ON millrace.dead_job REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
+CREATE TRIGGER tally_update AFTER UPDATE ON millrace.dead_job REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
 
 CREATE TABLE millrace.dead_worker (
   lease_id uuid NOT NULL,
@@ -153,8 +199,20 @@ CREATE TABLE millrace.history (
 CREATE INDEX history_correlation ON ONLY millrace.history USING btree (correlation_id) WHERE (correlation_id IS NOT NULL);
 CREATE INDEX history_id ON ONLY millrace.history USING btree (id);
 CREATE INDEX history_queue ON ONLY millrace.history USING btree (queue_id, state, finished_at);
+CREATE INDEX history_reference ON ONLY millrace.history USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX history_tenant ON ONLY millrace.history USING btree (tenant, finished_at) WHERE (tenant <> 'default'::text);
+CREATE INDEX history_tenant_id ON ONLY millrace.history USING btree (tenant, id) WHERE (tenant <> 'default'::text);
 CREATE INDEX history_timeline ON ONLY millrace.history USING btree (queue_id, finished_at) WHERE (timeline IS NOT NULL);
+CREATE TRIGGER tally_update AFTER UPDATE ON millrace.history REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_history();
+
+CREATE TABLE millrace.item_tally (
+  queue_id integer NOT NULL,
+  bucket integer NOT NULL,
+  failed bigint NOT NULL DEFAULT 0,
+  business bigint NOT NULL DEFAULT 0,
+  done_deleted bigint NOT NULL DEFAULT 0,
+  CONSTRAINT item_tally_pkey PRIMARY KEY (queue_id, bucket)
+) WITH (fillfactor=50);
 
 CREATE TABLE millrace.job (
   id uuid NOT NULL,
@@ -185,7 +243,10 @@ CREATE TABLE millrace.job (
   CONSTRAINT job_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_threshold=5000, fillfactor=50, toast_tuple_target=600, vacuum_truncate=false);
 CREATE INDEX job_claim ON millrace.job USING btree (queue_id, weight, tenant_slot, lane, seq);
+CREATE INDEX job_correlation ON millrace.job USING btree (correlation_id) WHERE (correlation_id IS NOT NULL);
 CREATE INDEX job_expiry ON millrace.job USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX job_reference ON millrace.job USING btree (reference) WHERE (reference IS NOT NULL);
+CREATE INDEX job_tenant ON millrace.job USING btree (tenant, id) WHERE (tenant <> 'default'::text);
 
 CREATE TABLE millrace.leader (
   term bigint NOT NULL,
@@ -252,6 +313,7 @@ CREATE TABLE millrace.queue (
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
   dead_retention_days smallint,
   timeline_retention_days smallint,
+  deleted_at timestamp with time zone,
   CONSTRAINT queue_capacity_check CHECK ((capacity >= 0)),
   CONSTRAINT queue_dead_retention_days_check CHECK (((dead_retention_days >= 1) AND (dead_retention_days <= 3650))),
   CONSTRAINT queue_key_ttl_seconds_check CHECK ((key_ttl_seconds > 0)),
@@ -299,8 +361,11 @@ CREATE TABLE millrace.scheduled_job (
   timeline json,
   CONSTRAINT scheduled_job_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_threshold=5000, vacuum_truncate=false);
+CREATE INDEX scheduled_job_correlation ON millrace.scheduled_job USING btree (correlation_id) WHERE (correlation_id IS NOT NULL);
 CREATE INDEX scheduled_job_due ON millrace.scheduled_job USING btree (due_at);
 CREATE INDEX scheduled_job_expiry ON millrace.scheduled_job USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX scheduled_job_reference ON millrace.scheduled_job USING btree (reference) WHERE (reference IS NOT NULL);
+CREATE INDEX scheduled_job_tenant ON millrace.scheduled_job USING btree (tenant, id) WHERE (tenant <> 'default'::text);
 
 CREATE TABLE millrace.trigger (
   id uuid NOT NULL,
@@ -434,6 +499,15 @@ begin
   return attached;
 end $function$;
 
+CREATE OR REPLACE FUNCTION millrace.audit_text(fields text[])
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select string_agg(coalesce(octet_length(convert_to(field, 'UTF8')) || ':' || field, '-'), ',' order by place)
+  from unnest(fields) with ordinality f (field, place)
+$function$;
+
 CREATE OR REPLACE FUNCTION millrace.canonical_json(value jsonb)
  RETURNS text
  LANGUAGE plpgsql
@@ -471,6 +545,18 @@ begin
     else
       return value::text;
   end case;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.chain_audit()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update millrace.audit_head h set no = h.no + 1, hash = sha256(h.hash || convert_to(millrace.audit_text(array[
+      (h.no + 1)::text, to_char(new.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), new.tenant,
+      new.actor, new.action, new.target, new.reason, new.details::text]), 'UTF8'))
+  returning h.no, h.hash into new.no, new.hash;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION millrace.check_enqueue(names text[], payload jsonb, delay interval, priority integer, max_attempts integer, expires_in interval)
@@ -616,6 +702,17 @@ begin
   return found_queue;
 end $function$;
 
+CREATE OR REPLACE FUNCTION millrace.is_business(exception_type text, result json, error_message text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select case when exception_type is not null then exception_type = 'business'
+    else concat_ws(' ', case when json_typeof(result) = 'object' then
+      concat_ws(' ', result->>'failure_reason', result->>'reason', result->>'type', result->>'error_message') end,
+      error_message) ilike '%business%' end
+$function$;
+
 CREATE OR REPLACE FUNCTION millrace.new_job_id()
  RETURNS uuid
  LANGUAGE sql
@@ -624,3 +721,48 @@ AS $function$
   select (lpad(to_hex(floor(extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
     || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
 $function$;
+
+CREATE OR REPLACE FUNCTION millrace.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'the audit trail is append-only' using errcode = 'MR403';
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tally_dead()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op <> 'INSERT' then
+    insert into millrace.item_tally as t (queue_id, bucket, failed, business)
+    select queue_id, pg_backend_pid() % 16, -count(*),
+      -count(*) filter (where millrace.is_business(exception_type, result, error_message))
+    from before where state = 'dead' group by queue_id order by queue_id
+    on conflict (queue_id, bucket) do update
+      set failed = t.failed + excluded.failed, business = t.business + excluded.business;
+  end if;
+  if tg_op <> 'DELETE' then
+    insert into millrace.item_tally as t (queue_id, bucket, failed, business)
+    select queue_id, pg_backend_pid() % 16, count(*),
+      count(*) filter (where millrace.is_business(exception_type, result, error_message))
+    from after where state = 'dead' group by queue_id order by queue_id
+    on conflict (queue_id, bucket) do update
+      set failed = t.failed + excluded.failed, business = t.business + excluded.business;
+  end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tally_history()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into millrace.item_tally as t (queue_id, bucket, done_deleted)
+  select b.queue_id, pg_backend_pid() % 16, count(*)
+  from before b join after a on a.id = b.id
+  where b.state = 'completed' and a.state <> 'completed' group by b.queue_id order by b.queue_id
+  on conflict (queue_id, bucket) do update set done_deleted = t.done_deleted + excluded.done_deleted;
+  return null;
+end $function$;

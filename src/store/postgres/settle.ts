@@ -91,14 +91,22 @@ const settleHeldDeaths = statement(
   `with ${input}, allowed as (select * from input), ${moveEnded}, ${raiseDeaths} ${result} ${announceRaised}`,
 );
 
-// The lease row is locked, so that a renewal that comes at the same time either wins or is refused.
+// The lease row, or a robot's claim, is locked, so that a renewal that comes at the same time either wins
+// or is refused.
 const moveLapsed = `lapsed as materialized (
     select l.id from millrace.lease l where l.id = $4::uuid and l.expires_at < now() for update
   ),
+  robots as materialized (
+    select c.id from millrace.claim c
+    where c.id = any (array(select distinct claim_id from input)) and c.lease_id is null and c.expires_at < now()
+    for update
+  ),
   over as materialized (
+    select id from robots
+    union all
     select c.id from millrace.claim c
     where c.id = any (array(select distinct claim_id from input))
-      and (c.lease_id in (select id from lapsed) or c.expires_at < now()
+      and (c.lease_id in (select id from lapsed)
         or (c.lease_id is not null and not exists (select from millrace.lease l where l.id = c.lease_id)))
   ),
   allowed as materialized (
@@ -194,7 +202,8 @@ export async function settleJobsIn(
   context: SettleContext,
 ): Promise<Settled> {
   return settleAll(settlements, async (rows) => {
-    const settled = await run(settleHeld, [rows, context.worker, context.process]);
+    const source = hasDeath(settlements) ? settleHeldDeaths : settleHeld;
+    const settled = await run(source, [rows, context.worker, context.process]);
     return settled.map(({ id, kind }) => [id, kind]);
   });
 }

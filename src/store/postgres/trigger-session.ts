@@ -1,10 +1,9 @@
 // What the trigger runner does in PostgreSQL: find what is due, fire it, and end what is over.
 
-import { MillraceError } from "../../domain/errors.ts";
 import type { DueTrigger, EndedBatch, TriggerSession } from "../triggers.ts";
 import type { Connection } from "./connection.ts";
 import type { Database } from "./database.ts";
-import { isConnectionError, isRetryable } from "./failures.ts";
+import { asUnavailable, isRetryable } from "./failures.ts";
 import { type InTransaction, inTerm } from "./leader.ts";
 import { type RunStatement, statement } from "./statement.ts";
 import { fireTrigger, fireTriggers } from "./trigger-fire.ts";
@@ -168,8 +167,7 @@ const nobody = () => null;
 
 function nothingIfBusy<T>(error: unknown, nothing: T): T {
   if (isRetryable(error)) return nothing;
-  if (!isConnectionError(error)) throw error;
-  throw new MillraceError("DATABASE_UNAVAILABLE", undefined, { cause: error });
+  throw asUnavailable(error);
 }
 
 /** How many items ended with their job; null: somebody else ends them. */

@@ -15,7 +15,7 @@ const columns = `id, tenant, name, url, kinds, queues, is_active, failures, fail
   last_failed_at, last_delivered_at, created_at`;
 
 const audited = (action: string, actor: string) => `audited as (
-    insert into millrace.audit (actor, action, target) select ${actor}::text, '${action}', id::text from changed
+    insert into millrace.audit (tenant, actor, action, target) select tenant, ${actor}::text, '${action}', id::text from changed
   )`;
 
 const create = statement(
@@ -70,7 +70,7 @@ const rotate = statement(
 
 const remove = statement(
   "delete_webhook",
-  `with changed as (delete from millrace.webhook where id = $1::uuid returning id),
+  `with changed as (delete from millrace.webhook where id = $1::uuid returning id, tenant),
   ${audited("webhook_delete", "$2")}
   select id from changed`,
 );

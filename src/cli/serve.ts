@@ -1,0 +1,76 @@
+import { loadHttpSettings } from "../config.ts";
+import { HttpServer } from "../http/server.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { type Command, numberOption, textOption, type Values } from "./command.ts";
+import { connect, databaseHelp, databaseOptions } from "./connect.ts";
+import { StopRequest } from "./stop-request.ts";
+import type { Terminal } from "./terminal.ts";
+
+const help = `millrace serve – the HTTP service
+
+Usage: millrace serve [options]
+
+Serves jobs, items for robots, dead letters and their repair over HTTP. Who calls needs an API
+key: the one in MILLRACE_ADMIN_KEY, or one made with millrace keys create. Without DATABASE_URL
+it works on the embedded database. Ctrl-C stops it.
+
+Options:
+  --host <address>   where to listen (default: HOST or 127.0.0.1)
+  --port <number>    and on which port (default: PORT or 7070; 0: any that is free)
+  --manager          keep the queue healthy as well, as millrace manager does
+${databaseHelp}
+  --for <seconds>    stop after this time
+  --json             one JSON line when it is ready instead of text
+  -h, --help         this text
+
+Examples:
+  MILLRACE_ADMIN_KEY=$(openssl rand -hex 32) millrace serve --manager
+  DATABASE_URL=postgres://localhost/app HOST=0.0.0.0 millrace serve
+`;
+
+export const serve: Command = {
+  name: "serve",
+  summary: "the HTTP service, for people and robots",
+  help,
+  options: {
+    host: { type: "string" },
+    port: { type: "string" },
+    manager: { type: "boolean" },
+    ...databaseOptions,
+    for: { type: "string" },
+    json: { type: "boolean" },
+  },
+  async run(values: Values, terminal: Terminal): Promise<number> {
+    const settings = loadHttpSettings();
+    const host = textOption(values, "host") ?? settings.host;
+    const port = numberOption(values, "port", { min: 0, max: 65_535 }) ?? settings.port;
+    const seconds = numberOption(values, "for", { min: 0, max: 1_000_000 });
+    const stop = new StopRequest(terminal);
+    const millrace = await connect(values, terminal);
+    const server = new HttpServer({ millrace, host, port, adminKey: settings.adminKey });
+    try {
+      if (values.manager === true) await millrace.manage();
+      await server.start();
+      tell(server.url, values.json === true, terminal);
+      const untilMs = systemClock.monotonic() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000;
+      while (!stop.signal.aborted && systemClock.monotonic() < untilMs) {
+        // A timer holds at most 24 days.
+        const leftMs = untilMs - systemClock.monotonic();
+        await systemClock.sleep(Math.min(leftMs, 60_000), stop.signal);
+      }
+    } finally {
+      await server.stop();
+      await millrace.stop();
+      stop.release();
+    }
+    return 0;
+  },
+};
+
+function tell(url: string, json: boolean, terminal: Terminal): void {
+  terminal.print(
+    json
+      ? JSON.stringify({ state: "ready", url })
+      : `Serving ${url}/api, described at ${url}/api/openapi.json; Ctrl-C stops it.`,
+  );
+}

@@ -1,0 +1,21 @@
+// The client over HTTP. Nothing here needs Node: it runs in browsers, too.
+
+export { type CallOptions, HttpCaller, type HttpClientOptions } from "./client/http/caller.ts";
+export {
+  HttpClient,
+  type RemoteEnqueueOptions,
+  type WaitOptions,
+} from "./client/http/http-client.ts";
+export type { RemoteDeadLetter, RemoteDeadLetterFilter } from "./client/http/operations.ts";
+export type { RemoteJob } from "./client/http/remote-job.ts";
+export {
+  BusinessException,
+  type RobotItem,
+  type RobotOptions,
+  type RobotRun,
+  RobotWorker,
+} from "./client/http/robot-worker.ts";
+export { type ErrorCode, errorCodes, MillraceError } from "./domain/errors.ts";
+export type { Queue, QueueSettings } from "./store/queue.ts";
+export type { Enqueued, Reprocessed, WorkerPresence } from "./store/store.ts";
+export { defineJob, type JobDefinition } from "./worker/job-definition.ts";

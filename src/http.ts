@@ -1,0 +1,1 @@
+export { type HttpLimits, type HttpOptions, HttpServer } from "./http/server.ts";

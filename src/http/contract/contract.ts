@@ -1,0 +1,23 @@
+// Every route of the service.
+
+import * as automation from "./automation.ts";
+import * as cluster from "./cluster.ts";
+import * as deadLetters from "./dead-letters.ts";
+import * as items from "./items.ts";
+import * as jobs from "./jobs.ts";
+import * as queues from "./queues.ts";
+import type { Route } from "./route.ts";
+import * as system from "./system.ts";
+
+const isRoute = (value: unknown): value is Route =>
+  typeof value === "object" && value !== null && "method" in value && "answers" in value;
+
+export const contract: readonly Route[] = [
+  system,
+  cluster,
+  jobs,
+  queues,
+  items,
+  deadLetters,
+  automation,
+].flatMap((part) => Object.values(part).filter(isRoute));

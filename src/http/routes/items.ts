@@ -1,0 +1,235 @@
+import { MillraceError } from "../../domain/errors.ts";
+import { isBusinessException } from "../../domain/exception-type.ts";
+import { itemStatus } from "../../domain/job-state.ts";
+import type { Token } from "../../domain/token.ts";
+import type { Item } from "../../store/item.ts";
+import type { Queue } from "../../store/store.ts";
+import { defineJob } from "../../worker/job-definition.ts";
+import * as contract from "../contract/items.ts";
+import { type Identity, maySee, tenantToActOn } from "../identity.ts";
+import { type Call, type Served, type Service, serve } from "../served.ts";
+import { itemView, leasedItemView, weightOfPriority } from "../views.ts";
+import { oneKey } from "./jobs.ts";
+
+const defaultLeaseSeconds = 60;
+const deletedWithoutNotes = "deleted over HTTP";
+
+interface Place {
+  readonly queue: Queue;
+  readonly tenant: string;
+}
+
+async function placeById(id: number, identity: Identity, { millrace }: Service): Promise<Place> {
+  const queue = await millrace.queueCache.findById(id);
+  if (queue === null || !(queue.tenant === "" || maySee(identity, queue.tenant)))
+    throw new MillraceError("QUEUE_NOT_FOUND");
+  return { queue, tenant: queue.tenant || tenantToActOn(identity, undefined) };
+}
+
+async function placeByName(
+  name: string,
+  tenantId: string | undefined,
+  identity: Identity,
+  { millrace }: Service,
+): Promise<Place> {
+  const tenant = tenantToActOn(identity, tenantId);
+  const queue = await millrace.queueCache.find(tenant, name);
+  if (queue === null) throw new MillraceError("QUEUE_NOT_FOUND");
+  return { queue, tenant };
+}
+
+type NewItem = Omit<Call<typeof contract.addItem>["body"], "queue_id">;
+
+async function add(
+  { queue, tenant }: Place,
+  body: NewItem,
+  headerKey: string | undefined,
+  { millrace, store, taker }: Service,
+) {
+  const { priorities } = millrace.config;
+  const key = oneKey(headerKey, body.idempotency_key);
+  const [enqueued] = await millrace.enqueueInto([
+    {
+      definition: defineJob({ type: "item", queue: queue.name }),
+      payload: body.payload,
+      queue,
+      weight: weightOfPriority(body.priority, priorities),
+      options: {
+        tenant,
+        ...(key === undefined ? {} : { key }),
+        ...(body.reference === undefined ? {} : { reference: body.reference }),
+        ...(body.correlation_id === undefined ? {} : { correlationId: body.correlation_id }),
+        ...(body.delay_ms === undefined ? {} : { delayMs: body.delay_ms }),
+      },
+    },
+  ]);
+  taker.wake([queue.id]);
+  const item = enqueued === undefined ? null : await store.service.items.find(enqueued.id);
+  if (item === null) throw new MillraceError("ITEM_NOT_FOUND");
+  const status = enqueued?.existing === true ? (200 as const) : (201 as const);
+  return { status, body: itemView(item, priorities) };
+}
+
+async function next(
+  wish: contract.NextWish,
+  call: Pick<Call<never>, "identity" | "gone">,
+  service: Service,
+) {
+  const { queue_id, queue_name, count, wait_seconds = 0 } = wish;
+  const { identity } = call;
+  if ((queue_id === undefined) === (queue_name === undefined))
+    throw new MillraceError("REQUEST_INVALID", "Name the queue: either queue_name or queue_id.");
+  const { queue, tenant } =
+    queue_name === undefined
+      ? await placeById(queue_id ?? 0, identity, service)
+      : await placeByName(queue_name, wish.tenant_id, identity, service);
+  const items = await service.taker.take(
+    {
+      queueId: queue.id,
+      tenant,
+      robot: wish.robot_id ?? identity.name,
+      holder: identity.keyId,
+      leaseMs: Math.round((wish.lease_seconds ?? defaultLeaseSeconds) * 1_000),
+      count: count ?? 1,
+      waitMs: Math.round(wait_seconds * 1_000),
+    },
+    call.gone(),
+  );
+  const { priorities } = service.millrace.config;
+  const [first, ...others] = items.map((item) => leasedItemView(item, priorities));
+  if (first === undefined) return { status: 204 as const };
+  const body = count === undefined ? first : { items: [first, ...others] };
+  return { status: 200 as const, body };
+}
+
+async function findItem(id: string, identity: Identity, { store }: Service): Promise<Item> {
+  const item = await store.service.items.find(id);
+  if (item === null || !maySee(identity, item.tenant)) throw new MillraceError("ITEM_NOT_FOUND");
+  return item;
+}
+
+const read = serve(contract.readItem, async ({ params, identity }, service) => {
+  const item = await findItem(params.id, identity, service);
+  const isOutsider = identity.role !== "producer" && identity.role !== "robot";
+  return {
+    status: 200 as const,
+    body: itemView(item, service.millrace.config.priorities, !isOutsider),
+  };
+});
+
+const tokenShape = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/(\d{1,9})$/;
+
+function parseToken(text: string): Token {
+  const [, claimId, claimNo] = tokenShape.exec(text) ?? [];
+  if (claimId === undefined || claimNo === undefined)
+    throw new MillraceError("REQUEST_INVALID", "body.token: it is not a token");
+  return { claimId, claimNo: Number(claimNo) };
+}
+
+const settle = serve(contract.settleItem, async ({ params, body, identity }, service) => {
+  const token = parseToken(body.token);
+  const hold = { id: params.id, token, holder: identity.keyId };
+  const isSettled = await end(hold, body, service);
+  const item = await findItem(params.id, identity, service);
+  if (!isSettled && !(await isRepeat(hold, body.status, service))) throw refusal(item);
+  return { status: 200 as const, body: itemView(item, service.millrace.config.priorities) };
+});
+
+type Hold = { readonly id: string; readonly token: Token; readonly holder: string };
+
+async function end(
+  hold: Hold,
+  body: Call<typeof contract.settleItem>["body"],
+  { store, millrace, process, random }: Service,
+): Promise<boolean> {
+  const { items } = store.service;
+  const result = resultText(body.result, millrace.config.resultLimitBytes);
+  if (body.status === "DONE") return items.complete(hold, result, process);
+  if (body.status !== "FAILED") return false;
+  const isBusiness = isBusinessException(body.exception_type, body.result, body.error_message);
+  const failure = {
+    message: body.error_message ?? "The robot gave no reason.",
+    exceptionType: body.exception_type ?? null,
+    isBusiness,
+    result,
+    random: random(),
+  };
+  return (await items.fail(hold, failure, process)) !== null;
+}
+
+/** PostgreSQL can read neither NUL nor half a surrogate pair back. */
+const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i;
+
+function resultText(result: unknown, limitBytes: number): string | null {
+  if (result === undefined || result === null) return null;
+  const text = JSON.stringify(result);
+  if (unstorable.test(text)) throw new MillraceError("RESULT_INVALID");
+  if (Buffer.byteLength(text) > limitBytes) throw new MillraceError("RESULT_TOO_LARGE");
+  return text;
+}
+
+const endings: Record<string, readonly string[]> = {
+  DONE: ["completed"],
+  FAILED: ["retried", "dead", "cancelled"],
+};
+
+/** The answer to the first time was lost: saying the same again says ok. */
+async function isRepeat({ id, token }: Hold, status: string, { store }: Service): Promise<boolean> {
+  const outcome = (await store.settledOutcomes([{ id, token }])).get(id);
+  return outcome !== undefined && (endings[status] ?? []).includes(outcome);
+}
+
+function refusal(item: Item): MillraceError {
+  const status = itemStatus(item.state);
+  if (status === "IN_PROGRESS") return new MillraceError("STALE_TOKEN");
+  return new MillraceError("ILLEGAL_TRANSITION", `The item is ${status}.`, {
+    details: { status },
+  });
+}
+
+const renew = serve(contract.renewItem, async ({ params, body, identity }, service) => {
+  const hold = { id: params.id, token: parseToken(body.token), holder: identity.keyId };
+  const leaseMs = Math.round((body.lease_seconds ?? defaultLeaseSeconds) * 1_000);
+  const renewed = await service.store.service.items.renew(hold, leaseMs);
+  if (renewed === null) throw refusal(await findItem(params.id, identity, service));
+  return {
+    status: 200 as const,
+    body: {
+      id: params.id,
+      lock_expires_at: renewed.until.toISOString(),
+      cancel_requested: renewed.cancelled,
+    },
+  };
+});
+
+const remove = serve(contract.deleteItem, async ({ params, query, identity }, service) => {
+  const item = await findItem(params.id, identity, service);
+  if (item.state === "deleted") throw new MillraceError("ITEM_NOT_FOUND");
+  if (item.state === "running") throw refusedDelete();
+  await service.millrace.delete(item.id, query.notes ?? deletedWithoutNotes, identity.actor);
+  return { status: 204 as const };
+});
+
+const refusedDelete = () =>
+  new MillraceError("ILLEGAL_TRANSITION", "The item is IN_PROGRESS.", {
+    details: { status: "IN_PROGRESS" },
+  });
+
+export const itemRoutes: readonly Served[] = [
+  serve(contract.addItem, async ({ body, headers, identity }, service) => {
+    const { queue_id, ...item } = body;
+    const place = await placeById(queue_id, identity, service);
+    return add(place, item, headers["idempotency-key"], service);
+  }),
+  serve(contract.addItemByName, async ({ body, headers, identity }, service) => {
+    const { queue_name, tenant_id, ...item } = body;
+    const place = await placeByName(queue_name, tenant_id, identity, service);
+    return add(place, item, headers["idempotency-key"], service);
+  }),
+  serve(contract.nextItem, (call, service) => next(call.query, call, service)),
+  serve(contract.takeNextItem, (call, service) => next(call.body, call, service)),
+  read,
+  settle,
+  renew,
+  remove,
+];

@@ -1,0 +1,222 @@
+// The client over HTTP, against the service itself.
+
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { readImportGraph } from "../../scripts/import-graph.mjs";
+import { BusinessException, HttpClient, RobotWorker } from "../../src/client.ts";
+import { defineJob, NonRetryableError } from "../../src/index.ts";
+import { adminKey, useHttp } from "../support/http.ts";
+import { newQueue, refusal } from "../support/instance.ts";
+import { until } from "../support/until.ts";
+
+const http = useHttp();
+const connect = (more: Partial<ConstructorParameters<typeof HttpClient>[0]> = {}) =>
+  new HttpClient({ url: http.baseUrl, key: adminKey, ...more });
+
+const greet = (queue: string) =>
+  defineJob({
+    type: "greet",
+    queue,
+    payload: z.object({ name: z.string() }),
+    run: ({ payload }) => `Hello, ${payload.name}!`,
+  });
+
+/** The call reaches the service; its answer does not reach us, the first few times. */
+function losing(answers: number): typeof fetch {
+  let left = answers;
+  return async (...call) => {
+    const answer = await fetch(...call);
+    if (left-- > 0) throw new TypeError("the answer was lost");
+    return answer;
+  };
+}
+
+describe("the client", () => {
+  test("enqueues by the same definitions, waits, and gives the result", async () => {
+    const job = greet(newQueue());
+    const client = connect();
+    await http.work([job]);
+    const { id, existing } = await client.enqueue(job, { name: "Ada" }, { priority: "high" });
+    expect(existing).toBe(false);
+    expect(await client.result(id)).toBe("Hello, Ada!");
+    expect((await client.get(id))?.payloadMasked).toBe(true);
+    const read = await client.get(id, { payload: true });
+    expect(read).toMatchObject({
+      ...{ id, state: "completed", payload: { name: "Ada" }, result: "Hello, Ada!", weight: 0 },
+      ...{ timeline: [{ attempt: 1, outcome: "completed" }], payloadMasked: false },
+    });
+    expect(read?.createdAt).toBeInstanceOf(Date);
+    const producer = connect({ key: await http.key("producer") });
+    expect(await producer.result(id)).toBe("Hello, Ada!");
+    expect(await client.get(crypto.randomUUID())).toBe(null);
+    // @ts-expect-error the definition says what its payload is
+    const wrong = () => client.enqueue(job, { nobody: 1 });
+    expect(wrong).toBeTypeOf("function");
+  });
+
+  test("stores a job once, however often the answer is lost", async () => {
+    const queue = newQueue();
+    const client = connect({ fetch: losing(3) });
+    const first = await client.enqueue(greet(queue), { name: "Ada" });
+    expect(first.existing).toBe(true);
+    const many = await connect({ fetch: losing(1) }).enqueueMany(
+      greet(queue),
+      ["Bo", "Cleo"].map((name) => ({ name })),
+    );
+    expect(many).toHaveLength(2);
+    const rows = await http.query(
+      "select from millrace.job j join millrace.queue q on q.id = j.queue_id where q.name = $1",
+      [queue],
+    );
+    expect(rows).toHaveLength(3);
+  });
+
+  test("repeats nothing that is not safe to repeat, and tells codes apart", async () => {
+    const queue = newQueue();
+    const client = connect();
+    const { id } = await client.enqueue(greet(queue), { name: "Ada" }, { key: queue });
+    expect((await client.findByKey(queue))?.id).toBe(id);
+    const conflict = await refusal(client.enqueue(greet(queue), { name: "Bo" }, { key: queue }));
+    expect(conflict).toMatchObject({ code: "IDEMPOTENCY_CONFLICT", details: { existing_id: id } });
+    expect(await client.cancel(id, "not needed")).toBe("cancelled");
+    expect(await client.cancel(id)).toBe("ended");
+    const lost = connect({ fetch: losing(1) });
+    expect((await refusal(lost.reprocess(id, "again"))).code).toBe("SERVICE_UNAVAILABLE");
+    expect((await refusal(client.reprocess(id, "again"))).code).toBe("ILLEGAL_TRANSITION");
+    expect((await refusal(connect({ key: "nobody" }).get(id))).code).toBe("UNAUTHENTICATED");
+    const nowhere = connect({ url: "http://127.0.0.1:9", tries: 2 });
+    expect((await refusal(nowhere.get(id))).code).toBe("SERVICE_UNAVAILABLE");
+    await client.delete(id, "tidy");
+    expect((await client.get(id))?.state).toBe("deleted");
+  });
+
+  test("does what operators do", async () => {
+    const queue = newQueue();
+    const client = connect();
+    const made = await client.configureQueue(queue, { maxAttempts: 3, description: "letters" });
+    expect(made).toMatchObject({ name: queue, tenant: "", maxAttempts: 3, description: "letters" });
+    expect(await client.configureQueue(queue, { capacity: 5 })).toMatchObject({ capacity: 5 });
+    expect((await client.pauseQueue(queue)).paused).toBe(true);
+    expect((await client.resumeQueue(queue)).paused).toBe(false);
+    expect((await client.queues()).some(({ name }) => name === queue)).toBe(true);
+    const hopeless = defineJob({
+      type: "hopeless",
+      queue,
+      run() {
+        throw new NonRetryableError("no such account");
+      },
+    });
+    await http.work([hopeless], { name: queue });
+    expect((await client.workers()).some(({ name }) => name === queue)).toBe(true);
+    const [one, two] = await client.enqueueMany(hopeless, [1, 2]);
+    expect((await refusal(client.result(one?.id ?? ""))).code).toBe("JOB_FAILED");
+    await client.waitFor(two?.id ?? "");
+    const letters = await client.deadLetters({ queue });
+    expect(letters.map(({ errorMessage }) => errorMessage)).toEqual(
+      Array(2).fill("no such account"),
+    );
+    await client.discard(one?.id ?? "", "a test");
+    const again = await client.reprocess(two?.id ?? "", "once more");
+    expect((await client.get(again.id))?.reprocessOf).toBe(two?.id);
+    expect(await client.deadLetters({ queue, type: "other" })).toEqual([]);
+  });
+
+  test("needs nothing of Node", () => {
+    const graph = readImportGraph(join(import.meta.dirname, "..", ".."), "src");
+    const reached = new Set(["src/client.ts"]);
+    for (const file of reached)
+      for (const { target, specifier, kind } of graph.get(file) ?? []) {
+        if (kind === "type") continue;
+        expect(target, `${file} imports ${specifier}`).not.toBe(null);
+        reached.add(target as string);
+      }
+    expect(reached.size).toBeGreaterThan(5);
+  });
+});
+
+describe("a robot worker", () => {
+  async function items(payloads: readonly unknown[], more: object = {}) {
+    const body = { name: newQueue(), tenant_id: "acme", ...more };
+    const { id, name } = (await http.call("POST", "/api/queues", { body })).body;
+    const key = await http.key("robot", "acme");
+    const ids: string[] = [];
+    for (const payload of payloads) {
+      const item = { queue_id: id, payload };
+      ids.push((await http.call("POST", "/api/queue-items", { key, body: item })).body.id);
+    }
+    const read = async (item = ids[0]) =>
+      (await http.call("GET", `/api/queue-items/${item}`, { key })).body;
+    return { queue: name, ids, read, client: connect({ key }) };
+  }
+
+  test("leases, works and ends each item as its run does", async () => {
+    const { queue, ids, read, client } = await items([1, -1, "x"], { max_retries: 2 });
+    const robot = new RobotWorker(client, {
+      ...{ queue, concurrency: 2, robotId: "r2d2" },
+      run({ item }) {
+        if (typeof item.payload !== "number") throw new Error("not a number");
+        if (item.payload < 0) throw new BusinessException("negative");
+        return { double: item.payload * 2 };
+      },
+    });
+    robot.start();
+    await until("all were tried", async () => (await read(ids[2])).retries === 1);
+    await until("the first is done", async () => (await read()).status === "DONE");
+    await robot.stop();
+    expect(await read()).toMatchObject({ result: { double: 2 }, locked_by_robot_id: "r2d2" });
+    expect(await read(ids[1])).toMatchObject({ status: "FAILED", exception_type: "business" });
+    expect(await read(ids[2])).toMatchObject({ status: "NEW", error_message: "not a number" });
+  });
+
+  test("renews while it works, hears of a cancel, and finishes before it stops", async () => {
+    const { queue, ids, read, client } = await items([1]);
+    let over = () => {};
+    let aborted = false;
+    const robot = new RobotWorker(client, {
+      ...{ queue, leaseSeconds: 1 },
+      run: ({ signal }) =>
+        new Promise<void>((resolve) => {
+          over = resolve;
+          signal.addEventListener("abort", () => {
+            aborted = true;
+            resolve();
+          });
+        }),
+    });
+    robot.start();
+    const held = await until("it is held", async () => {
+      const item = await read();
+      return item.status === "IN_PROGRESS" && item;
+    });
+    await until("it was renewed", async () => {
+      const { lock_expires_at } = await read();
+      return lock_expires_at > held.lock_expires_at;
+    });
+    await http.call("POST", `/api/jobs/${ids[0]}/cancel`);
+    await until("the run is told", () => aborted);
+    over();
+    await robot.stop();
+    expect((await read()).status).toBe("IN_PROGRESS");
+  });
+
+  test("goes on when the service was away", async () => {
+    const { queue, read } = await items([1]);
+    const errors: unknown[] = [];
+    let left = 2;
+    const robot = new RobotWorker(
+      new HttpClient({
+        ...{ url: http.baseUrl, key: await http.key("robot", "acme") },
+        fetch: async (...call) => {
+          if (left-- > 0) throw new TypeError("no route to host");
+          return fetch(...call);
+        },
+      }),
+      { queue, run: () => "done", onError: (error) => errors.push(error) },
+    );
+    robot.start();
+    await until("it is done", async () => (await read()).status === "DONE");
+    await robot.stop();
+    expect(errors).toHaveLength(2);
+  });
+});

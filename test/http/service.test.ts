@@ -1,0 +1,37 @@
+// All of the service in one file, so that what was called can be held against the contract at the end.
+
+import { describe, expect, test } from "vitest";
+import { contract } from "../../src/http/contract/contract.ts";
+import { seen } from "../support/http.ts";
+import { accessSuite } from "./access.ts";
+import { auditSuite } from "./audit.ts";
+import { automationSuite } from "./automation.ts";
+import { deadLettersSuite } from "./dead-letters.ts";
+import { frameSuite } from "./frame.ts";
+import { itemsSuite } from "./items.ts";
+import { jobsSuite } from "./jobs.ts";
+import { keysSuite } from "./keys.ts";
+import { queuesSuite } from "./queues.ts";
+import { refusalsSuite } from "./refusals.ts";
+
+describe("access", accessSuite);
+describe("frame", frameSuite);
+describe("keys", keysSuite);
+describe("jobs", jobsSuite);
+describe("queues", queuesSuite);
+describe("items", itemsSuite);
+describe("dead letters", deadLettersSuite);
+describe("audit", auditSuite);
+describe("automation", automationSuite);
+describe("refusals", refusalsSuite);
+
+test("every route was called with every answer and every refusal of its own that it declares", () => {
+  const missing = contract.flatMap((route) => {
+    const name = `${route.method} ${route.path}`;
+    const got = seen.get(name) ?? new Set();
+    const access = route.access === "public" ? [] : ["UNAUTHENTICATED"];
+    const wanted = [...Object.keys(route.answers), ...route.refusals, ...access];
+    return wanted.filter((one) => !got.has(one)).map((one) => `${name}: ${one}`);
+  });
+  expect(missing).toEqual([]);
+});

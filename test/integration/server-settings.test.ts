@@ -1,0 +1,49 @@
+// Servers and roles with settings of their own, and a server that does not answer.
+
+import pg from "pg";
+import { expect, test } from "vitest";
+import { defineJob } from "../../src/index.ts";
+import { newQueue, refusal, useMillrace } from "../support/instance.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+
+const instances = useMillrace();
+
+test.each(["German, DMY", "SQL, MDY", "Postgres, DMY"])(
+  "a database whose dates are written in the style %s changes nothing",
+  async (style) => {
+    const name = new URL(instances.url).pathname.slice(1);
+    await instances.query(`alter database ${pg.escapeIdentifier(name)} set datestyle = ${style}`);
+    const millrace = await instances.connect();
+    const job = defineJob({ type: "dated", queue: newQueue(), run: () => 1 });
+    await millrace.work([job]);
+    const { id } = await millrace.enqueue(job, 1);
+    expect(await millrace.waitFor(id)).toMatchObject({
+      createdAt: expect.any(Date),
+      finishedAt: expect.any(Date),
+    });
+    const made = await millrace.triggers.create({
+      ...{ type: "TIME", name: "dated", cron: "@daily", job, payload: {} },
+    });
+    expect(made.nextFireAt).toBeInstanceOf(Date);
+    for (const worker of await millrace.workers()) expect(worker.startedAt).toBeInstanceOf(Date);
+    await millrace.triggers.delete(made.id);
+    await instances.query(`alter database ${pg.escapeIdentifier(name)} reset datestyle`);
+  },
+);
+
+test("a server that does not answer is DATABASE_UNAVAILABLE, whatever was asked", async () => {
+  const proxy = await TcpProxy.start(instances.url);
+  const millrace = await instances.connect({ databaseUrl: proxy.url, queryTimeoutMs: 200 });
+  await millrace.workers();
+  proxy.silence();
+  for (const ask of [
+    () => millrace.workers(),
+    () => millrace.get("00000000-0000-7000-8000-000000000000"),
+    () => millrace.triggers.list(),
+    () => millrace.webhooks.list(),
+  ]) {
+    expect((await refusal(ask())).code).toBe("DATABASE_UNAVAILABLE");
+  }
+  proxy.open();
+  await proxy.close();
+});
