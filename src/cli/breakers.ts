@@ -1,8 +1,8 @@
-import { Millrace } from "../client/millrace.ts";
+import type { Millrace } from "../client/millrace.ts";
 import { type BreakerAction, breakerActions } from "../domain/circuit-breaker.ts";
-import { createLog } from "../runtime/log.ts";
 import type { Breaker } from "../store/breaker.ts";
 import { type Command, textOption, UsageError, type Values } from "./command.ts";
+import { connect, databaseHelp, databaseOptions } from "./connect.ts";
 import { suggest } from "./suggest.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -18,8 +18,7 @@ stay. Each change needs a reason and leaves an audit entry.
 Options:
   --reason <text>    why; needed for open, close and reset
   --actor <name>     who; stands in the audit entry (default: cli)
-  --data-dir <dir>   where the embedded database lives (default: MILLRACE_DATA_DIR or ./.millrace)
-  --schema <name>    the schema to work on (default: millrace)
+${databaseHelp}
   --json             JSON instead of text
   -h, --help         this text
 
@@ -36,8 +35,7 @@ export const breakers: Command = {
   options: {
     reason: { type: "string" },
     actor: { type: "string" },
-    "data-dir": { type: "string" },
-    schema: { type: "string" },
+    ...databaseOptions,
     json: { type: "boolean" },
   },
   takesWords: true,
@@ -78,18 +76,6 @@ const isAction = (verb: string): verb is BreakerAction =>
 function unknown(verb: string): string {
   const meant = suggest(verb, ["list", ...breakerActions]);
   return `breakers cannot "${verb}".${meant === undefined ? "" : ` Did you mean "${meant}"?`}`;
-}
-
-function connect(values: Values, terminal: Terminal): Promise<Millrace> {
-  const dataDir = textOption(values, "data-dir");
-  const schema = textOption(values, "schema");
-  const logLevel = terminal.settings.logLevel ?? "silent";
-  return Millrace.connect({
-    ...(dataDir === undefined ? {} : { dataDir }),
-    ...(schema === undefined ? {} : { schema }),
-    logLevel,
-    log: createLog(logLevel, "stderr"),
-  });
 }
 
 const sentence = ({ name, state }: Breaker) => `The breaker "${name}" is ${state} now.`;

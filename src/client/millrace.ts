@@ -272,6 +272,8 @@ export class Millrace {
     const manager = new Manager({ ...this.#parts, ...own });
     this.#managers.add(manager);
     await manager.start();
+    // It was stopped with everything else, or will be in a moment.
+    if (this.#stopping !== null) throw new MillraceError("STOPPED");
     return manager;
   }
 

@@ -6,7 +6,7 @@ import { MillraceError } from "../domain/errors.ts";
 import type { JobMeta } from "../domain/job.ts";
 import { laneOf } from "../domain/lane.ts";
 import { checkPayload, payloadError } from "../domain/payload-rules.ts";
-import { defaultPayloadVersion, versionOf } from "../domain/payload-version.ts";
+import { keptVersion } from "../domain/payload-version.ts";
 import { weightOf } from "../domain/priority.ts";
 import type { Events } from "../runtime/events.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
@@ -34,7 +34,7 @@ export interface EnqueueOptions {
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
 
-const longest = 100 * 365 * 86_400_000;
+export const longest = 100 * 365 * 86_400_000;
 
 /** What no type checker lets pass, and plain JavaScript does. */
 export function checkCall(definition: Definition, options: EnqueueOptions): void {
@@ -202,13 +202,11 @@ function metaOf(
   options: EnqueueOptions,
 ): JobMeta | undefined {
   const priority = options.priority ?? definition.priority;
-  const version = definition.payloadVersion ?? versionOf(payload);
+  const version = keptVersion(definition.payloadVersion, payload);
   const meta = {
     ...(priority === undefined ? {} : { priority }),
     ...(category === undefined ? {} : { category }),
-    ...(version === defaultPayloadVersion || typeof version !== "string"
-      ? {}
-      : { payloadVersion: version }),
+    ...(version === undefined ? {} : { payloadVersion: version }),
     ...(options.orderingKey === undefined ? {} : { orderingKey: options.orderingKey }),
     ...(options.limitKey === undefined ? {} : { limitKey: options.limitKey }),
   };

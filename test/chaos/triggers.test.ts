@@ -140,7 +140,7 @@ describe("a queue trigger whose runner is killed", () => {
     ["completed", "trigger_close_batch"],
     ["completed", "before commit"],
     ["completed", "commit"],
-    ["dead", "settle_held"],
+    ["dead", "settle_held_deaths"],
     ["dead", "trigger_close_batch"],
     ["dead", "commit"],
   ] as const)("while it ends items as %s, after %s: they end once", async (state, step) => {
@@ -179,7 +179,7 @@ describe("a time trigger whose runner is killed", () => {
     return { id, slot };
   }
 
-  const steps = "begin trigger_lock_due trigger_take_slots enqueue_general trigger_move_on";
+  const steps = "begin trigger_lock_due trigger_take_slots enqueue_general trigger_slots_done";
   test.each([...steps.split(" "), "trigger_forget_slots", "before commit", "commit"])(
     "after %s: its slot makes one job",
     async (step) => {

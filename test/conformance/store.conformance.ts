@@ -21,6 +21,7 @@ import { retention } from "./retention.ts";
 import { settle } from "./settle.ts";
 import { shares } from "./shares.ts";
 import { type OpenStore, Stage, type Topic } from "./stage.ts";
+import { triggerCrowds } from "./trigger-crowds.ts";
 import { triggerItems } from "./trigger-items.ts";
 import { triggerSettle } from "./trigger-settle.ts";
 import { triggers } from "./triggers.ts";
@@ -50,6 +51,7 @@ const topics: Record<string, Topic> = {
   webhooks,
   breakers,
   triggers,
+  "triggers in a crowd": triggerCrowds,
   "items that a trigger's job holds": triggerItems,
   "items settled one by one": triggerSettle,
 };

@@ -500,6 +500,8 @@ CREATE TABLE millrace.trigger (
   retry_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  job_payload_version text,
+  job_expires_in_ms bigint,
   CONSTRAINT trigger_batch_size_check CHECK (((batch_size >= 1) AND (batch_size <= 1000))),
   CONSTRAINT trigger_check CHECK (
 CASE type
