@@ -58,9 +58,8 @@ interface Parts {
 export class Millrace {
   readonly config: Config;
   readonly events: Events;
-  /** Who is told of what. */
   readonly webhooks: Webhooks;
-  /** Telling them: runs in as many processes as start it. */
+  /** Tells them: runs in as many processes as start it. */
   readonly notifications: Notifications;
   readonly triggers: Triggers;
   readonly tenants: Tenants;
@@ -79,16 +78,16 @@ export class Millrace {
   private constructor(parts: Parts) {
     const { clock, config, events, opened } = parts;
     const { store } = opened;
-    this.#broker = openBroker({ ...parts, store });
-    const broker = this.#broker;
+    const broker = openBroker({ ...parts, store });
+    this.#broker = broker;
     this.#parts = parts;
     this.config = config;
     this.events = events;
     this.#store = store;
     this.#queues = new QueueCache(store, clock);
     this.#repairs = new Repairs({ store, calls: this.#calls, get: (id) => this.get(id) });
-    this.breakers = new Breakers({ ...parts, store: store.breakers, calls: this.#calls });
-    const { breakers } = this;
+    const breakers = new Breakers({ ...parts, store: store.breakers, calls: this.#calls });
+    this.breakers = breakers;
     const deliver = () => this.notifications.deliver();
     this.#workers = new Workers({
       ...{ ...parts, store, broker, breakers, deliver },
