@@ -3,6 +3,7 @@ export { type ConnectOptions, Millrace } from "./client/millrace.ts";
 export type { EnqueueOptions } from "./client/new-job.ts";
 export type { NotificationOptions, Notifications } from "./client/notifications.ts";
 export type { ResultOptions } from "./client/result.ts";
+export type { DrainWait, Tenants } from "./client/tenants.ts";
 export type {
   QueueTriggerOptions,
   TimeTriggerOptions,
@@ -57,6 +58,7 @@ export {
 } from "./domain/retry-policy.ts";
 export type { Timeline, TimelineEntry } from "./domain/timeline.ts";
 export type { Trigger, TriggerError, TriggerType } from "./domain/trigger.ts";
+export type { Explanation, Holder, WaitingReason } from "./domain/waiting-reason.ts";
 export type { WebhookOptions } from "./domain/webhook-url.ts";
 export type { ServiceReport } from "./manager/leader-service.ts";
 export type { Manager } from "./manager/manager.ts";
@@ -67,6 +69,7 @@ export {
   verifyWebhook,
 } from "./runtime/webhook-signature.ts";
 export type { Breaker } from "./store/breaker.ts";
+export type { Rate, Tenant, TenantSettings } from "./store/flow.ts";
 export type {
   Enqueued,
   Queue,
@@ -87,5 +90,6 @@ export {
   type JobContext,
   type JobDefinition,
   type JobOptions,
+  type RateByKey,
 } from "./worker/job-definition.ts";
 export type { Worker } from "./worker/worker.ts";

@@ -137,10 +137,24 @@ function outage(rows) {
     });
 }
 
+// Each feature beside the same jobs without it.
+const without = { fairness: "tenants", ageing: "priorities" };
+const isFeature = (config) => !["plain", ...Object.values(without)].includes(config);
+
+function features(rows) {
+  const rate = (config) =>
+    of(rows, "flow_control", "millrace", (one) => one === config)[0]?.jobs_per_second ?? null;
+  return of(rows, "flow_control", "millrace", isFeature).flatMap(({ config, jobs_per_second }) => {
+    const off = without[config] ?? "plain";
+    return claim(`flow_control, ${config}: rate beside ${off}`, jobs_per_second, rate(off), 0.6);
+  });
+}
+
 export const ratiosOf = (rows) => [
   ...throughput(rows),
   ...pickup(rows),
   ...pairs(rows),
   ...dispatch(rows),
   ...outage(rows),
+  ...features(rows),
 ];

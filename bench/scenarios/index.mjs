@@ -5,6 +5,7 @@ import * as drain from "./drain.mjs";
 import * as endToEndBulk from "./end_to_end_bulk.mjs";
 import * as endToEndSingle from "./end_to_end_single.mjs";
 import * as enqueue from "./enqueue.mjs";
+import * as flowControl from "./flow_control.mjs";
 import * as oldSnapshotHeld from "./old_snapshot_held.mjs";
 import * as payload1kb from "./payload_1kb.mjs";
 import * as pickupIdle from "./pickup_idle.mjs";
@@ -24,4 +25,5 @@ export const scenarios = [
   workers,
   brokered,
   redisOutage,
+  flowControl,
 ];

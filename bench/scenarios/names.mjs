@@ -13,4 +13,5 @@ export const scenarioNames = [
   "workers_1_2_4",
   "brokered",
   "redis_outage",
+  "flow_control",
 ];

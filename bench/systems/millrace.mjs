@@ -20,6 +20,38 @@ export const modes = {
   ],
 };
 
+// What a feature asks of the queue, and of each job. Limits are there and never reached: what is measured is the cost
+// of looking, not of waiting.
+const features = {
+  plain: {},
+  tenants: { settings: { fair: false }, options: (n) => ({ tenant: `t${n % 10}` }) },
+  fairness: { options: (n) => ({ tenant: `t${n % 10}` }) },
+  ordering: { options: (n) => ({ orderingKey: `k${n % 5_000}` }) },
+  concurrency: { settings: { concurrency: 1_000_000 } },
+  limit_key: { settings: { keyConcurrency: 1_000 }, options: (n) => ({ limitKey: `k${n % 100}` }) },
+  throttle: { settings: { throttle: { limit: 1_000_000_000, windowMs: 1_000 } } },
+  priorities: { options: (n) => ({ priority: labels[n % 3] }) },
+  ageing: {
+    settings: { ageingStepMs: 1_000 },
+    options: (n) => ({ priority: labels[n % 3] }),
+  },
+  rate_limit: { settings: { rateLimit: { limit: 1_000_000_000, windowMs: 1_000 } } },
+  capacity: { settings: { capacity: 1_000_000_000 } },
+};
+const labels = ["high", "normal", "low"];
+
+modes.features = Object.keys(features).map((feature) => ({
+  label: feature,
+  counts,
+  concurrency: 200,
+  feature,
+}));
+
+async function useFeature(millrace, { feature = "plain" }) {
+  const { settings } = features[feature];
+  if (settings !== undefined) await millrace.configureQueue("bench", settings);
+}
+
 const jobOf = (handle) =>
   defineJob({ type: "bench", queue: "bench", run: ({ payload }) => handle(payload) });
 // Whatever the environment says about Redis.
@@ -40,22 +72,33 @@ export async function migrate(url) {
   await millrace.stop();
 }
 
-const producing = (millrace, job) => ({
-  one: (payload) => millrace.enqueue(job, payload),
-  many: (payloads) => millrace.enqueueMany(job, payloads),
-  close: () => millrace.stop(),
-});
+function producing(millrace, job, { feature = "plain" }) {
+  const { options } = features[feature];
+  let sent = 0;
+  return {
+    one:
+      options === undefined
+        ? (payload) => millrace.enqueue(job, payload)
+        : (payload) => millrace.enqueue(job, payload, options(sent++)),
+    many: (payloads) => millrace.enqueueMany(job, payloads, options && (() => options(sent++))),
+    close: () => millrace.stop(),
+  };
+}
 
 export async function openProducer(url, config) {
+  const millrace = await connect(url, config);
+  await useFeature(millrace, config);
   return producing(
-    await connect(url, config),
+    millrace,
     jobOf(() => {}),
+    config,
   );
 }
 
 export async function openConsumer(url, config, handle) {
   const { concurrency } = config;
   const millrace = await connect(url, config);
+  await useFeature(millrace, config);
   await millrace.work([jobOf(handle)], { concurrency });
   return { close: () => millrace.stop() };
 }
@@ -66,7 +109,7 @@ export async function openLocal(url, config, handle) {
   const millrace = await connect(url, config);
   const job = jobOf(handle);
   await millrace.work([job], { concurrency });
-  return producing(millrace, job);
+  return producing(millrace, job, config);
 }
 
 export async function isSettled(client) {

@@ -9,6 +9,8 @@ export interface Command {
   readonly name: string;
   readonly summary: string;
   readonly help: string;
+  /** What stands without a name, in order; found among the values by these names. */
+  readonly operands?: readonly string[];
   readonly options: OptionsConfig;
   /** May words that are no options follow? They are refused otherwise. */
   readonly takesWords?: boolean;

@@ -6,6 +6,7 @@ import { auditVerify } from "./audit-verify.ts";
 import { breakers } from "./breakers.ts";
 import { type Command, UsageError, type Values } from "./command.ts";
 import { dev } from "./dev.ts";
+import { explain } from "./explain.ts";
 import { printFailure } from "./failure.ts";
 import { keysCreate, keysList, keysRevoke } from "./keys.ts";
 import { manager } from "./manager.ts";
@@ -19,6 +20,7 @@ const commands: readonly Command[] = [
   serve,
   manager,
   migrate,
+  explain,
   keysCreate,
   keysList,
   keysRevoke,
@@ -67,12 +69,25 @@ function findCommand(args: readonly string[]): { command: Command | undefined; w
 
 function parse(command: Command, args: string[]): { values: Values; words: readonly string[] } {
   const options = { ...command.options, help: { type: "boolean", short: "h" } } as const;
-  try {
-    const allowPositionals = command.takesWords === true;
-    const parsed = parseArgs({ args, options, strict: true, allowPositionals });
-    return { values: parsed.values as Values, words: parsed.positionals };
-  } catch (error) {
-    throw new UsageError(reason(error, Object.keys(options)));
+  const { operands = [] } = command;
+  const allowPositionals = operands.length > 0 || command.takesWords === true;
+  const parsed = read(() => parseArgs({ args, options, strict: true, allowPositionals }));
+  const words = parsed.positionals;
+  if (parsed.values.help === true || command.takesWords === true)
+    return { values: parsed.values as Values, words };
+  const given = operands.map((name, i) => [name, words[i]]);
+  const missing = given.find(([, value]) => value === undefined);
+  if (missing !== undefined) throw new UsageError(`Which ${missing[0]}?`);
+  const [extra] = words.slice(operands.length);
+  if (extra !== undefined) throw new UsageError(`"${extra}" is one word too many.`);
+  return { values: { ...(parsed.values as Values), ...Object.fromEntries(given) }, words };
+
+  function read<T>(parseAll: () => T): T {
+    try {
+      return parseAll();
+    } catch (error) {
+      throw new UsageError(reason(error, Object.keys(options)));
+    }
   }
 }
 

@@ -157,9 +157,11 @@ export class Enqueuer {
   async #flush(calls: readonly Call[]): Promise<void> {
     const { session, clock, broker } = this.#options;
     const jobs = calls.length === 1 ? (calls[0]?.jobs ?? []) : calls.flatMap((call) => call.jobs);
-    const offer = this.#offer(jobs);
+    // Where PostgreSQL decides the order, nobody is told places, and nothing is claimed on its way in.
+    const controlled = jobs.some((job) => job.tenantSlot !== undefined);
+    const offer = controlled ? null : this.#offer(jobs);
     const started = clock.monotonic();
-    const places = offer === null && broker?.canPut === true;
+    const places = offer === null && broker?.canPut === true && !controlled;
     let flushed: Flushed | null = null;
     try {
       flushed = await session.flush(jobs, {

@@ -8,10 +8,14 @@ import type { Enqueued, NewJob, Notice, Queue, Store, Transaction } from "../sto
 import type { JobDefinition } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
 import { answersOrThrow, Capacity } from "./capacity.ts";
+import { Door, type DoorBucket } from "./door.ts";
+import { bucketsFor } from "./door-buckets.ts";
 import { enqueueIn } from "./enqueue-in.ts";
 import { Enqueuer, type HintTaker, type LocalWorker } from "./enqueuer.ts";
 import { checkCall, type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
+import { Placement } from "./placement.ts";
 import type { QueueCache } from "./queue-cache.ts";
+import { TenantCache } from "./tenant-cache.ts";
 
 export interface IntakeOptions {
   readonly store: Store;
@@ -42,12 +46,19 @@ const mostPerFlush = 1_000;
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #capacity: Capacity;
+  readonly #placement: Placement;
+  readonly #tenants: TenantCache;
+  readonly #door: Door;
   readonly #ready: Enqueuer;
   readonly #named: Enqueuer;
 
   constructor(options: IntakeOptions) {
     this.#options = options;
-    this.#capacity = new Capacity(options.store, options.queues, options.events);
+    const { store, queues, clock } = options;
+    this.#capacity = new Capacity(store, queues, options.events);
+    this.#placement = new Placement(store.flow, queues);
+    this.#tenants = new TenantCache(store.flow, clock);
+    this.#door = new Door(store.flow, clock);
     this.#ready = this.#createEnqueuer("ready");
     this.#named = this.#createEnqueuer("named");
   }
@@ -59,7 +70,12 @@ export class Intake {
   ): Promise<Enqueued> {
     const making = this.#make(definition, payload, options);
     const made = making instanceof Promise ? await making : making;
-    const [enqueued] = await this.#send([made], options.tx);
+    const buckets = this.#buckets(definition, payload, made);
+    const passed =
+      buckets.length === 0 ? [made] : await this.#passDoor([made], [buckets], definition);
+    const [enqueued] = Array.isArray(passed)
+      ? await this.#send(passed, options.tx)
+      : passed.repeated;
     return this.#acknowledge(definition, made, enqueued);
   }
 
@@ -78,8 +94,19 @@ export class Intake {
     const first = payloads[0];
     if (first === undefined) return [];
     const { tx } = optionsOf(first, 0);
-    const answers = await (tx === undefined ? this.#sendMany(made) : this.#send(made, tx));
+    const buckets = made.map((job, i) => this.#buckets(definition, payloads[i], job));
+    const passed = buckets.every((one) => one.length === 0)
+      ? made
+      : await this.#passDoor(made, buckets, definition);
+    const answers = Array.isArray(passed)
+      ? await (tx === undefined ? this.#sendMany(passed) : this.#send(passed, tx))
+      : passed.repeated;
     return answers.map((answer, i) => this.#acknowledge(definition, made[i], answer));
+  }
+
+  /** A tenant's settings have changed. */
+  forgetTenants(): void {
+    this.#tenants.invalidate();
   }
 
   /** All of them or none, if there are at most 1,000. */
@@ -109,14 +136,40 @@ export class Intake {
     if (calls.closed) throw new MillraceError("STOPPED");
     checkCall(definition, options);
     const queue = queues.known(definition.queue);
-    if (queue === undefined) {
-      const reading = calls.track(() => queues.get(definition.queue));
+    if (queue === undefined || !this.#tenants.isLoaded) {
+      const reading = calls.track(() =>
+        Promise.all([queues.get(definition.queue), this.#tenants.load()]),
+      );
       return reading.then(() => this.#make(definition, payload, options));
     }
     // The rules come first: a recursive schema would drown in what they refuse.
     const made = newJob(definition, payload, options, queue, config, events);
     const validating = validateSchema(definition, payload);
-    return validating === undefined ? made : validating.then(() => made);
+    const place = () => this.#placement.place(made, queue);
+    return validating === undefined ? place() : validating.then(place);
+  }
+
+  #buckets(definition: Definition, payload: unknown, job: NewJob): readonly DoorBucket[] {
+    const queue = this.#options.queues.known(definition.queue);
+    return bucketsFor(definition, payload, job, queue, this.#tenants.known(job.tenant));
+  }
+
+  /** The jobs as they may go in, or the answers to a request that was accepted before. */
+  async #passDoor(
+    jobs: NewJob[],
+    buckets: readonly (readonly DoorBucket[])[],
+    { delaysWhenLimited: delays }: Definition,
+  ): Promise<NewJob[] | { readonly repeated: readonly Enqueued[] }> {
+    const { calls, store } = this.#options;
+    try {
+      const delaysMs = await calls.track(() => this.#door.pass({ jobs: buckets, delays }));
+      return jobs.map((job, i) => delayed(job, delaysMs[i] ?? 0));
+    } catch (error) {
+      if (!(error instanceof MillraceError) || error.code !== "RATE_LIMITED") throw error;
+      const repeated = await calls.track(() => store.repeats(jobs));
+      if (repeated === null) throw error;
+      return { repeated: answersOrThrow(repeated) };
+    }
   }
 
   async #sendMany(jobs: readonly NewJob[]): Promise<Enqueued[]> {
@@ -170,3 +223,6 @@ export class Intake {
     });
   }
 }
+
+const delayed = (job: NewJob, ms: number): NewJob =>
+  ms === 0 ? job : { ...job, delayMs: Math.max(job.delayMs ?? 0, ms) };

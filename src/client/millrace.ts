@@ -1,12 +1,12 @@
 import { type Config, loadConfig, type Options } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Job } from "../domain/job.ts";
+import { type Explanation, explain } from "../domain/waiting-reason.ts";
 import { Manager } from "../manager/manager.ts";
 import type { Broker } from "../queue/broker.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { Events } from "../runtime/events.ts";
 import { createLog, type Log, logEvents } from "../runtime/log.ts";
-import { uuidv7 } from "../runtime/uuid.ts";
 import type {
   CancelResult,
   DeadLetterFilter,
@@ -26,13 +26,14 @@ import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
 import { checkId } from "./check-id.ts";
 import { Intake, type JobRequest } from "./intake.ts";
-import { needReason } from "./need-reason.ts";
 import type { EnqueueOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
 import { type OpenedStore, openStore } from "./open-store.ts";
-import { QueueCache } from "./queue-cache.ts";
+import { countedQueues, QueueCache } from "./queue-cache.ts";
 import { checkQueueSettings } from "./queue-settings.ts";
+import { Repairs, unknownJob } from "./repairs.ts";
 import { type ResultOptions, resultOf, waitForEnd } from "./result.ts";
+import { type DrainWait, Tenants } from "./tenants.ts";
 import { Triggers } from "./triggers.ts";
 import { Webhooks } from "./webhooks.ts";
 import { Workers, type WorkOptions } from "./workers.ts";
@@ -57,11 +58,11 @@ interface Parts {
 export class Millrace {
   readonly config: Config;
   readonly events: Events;
-  /** Who is told of what. */
   readonly webhooks: Webhooks;
-  /** Telling them: runs in as many processes as start it. */
+  /** Tells them: runs in as many processes as start it. */
   readonly notifications: Notifications;
   readonly triggers: Triggers;
+  readonly tenants: Tenants;
   readonly breakers: Breakers;
   readonly #parts: Parts;
   readonly #store: Store;
@@ -70,21 +71,23 @@ export class Millrace {
   readonly #calls = new Calls();
   readonly #workers: Workers;
   readonly #intake: Intake;
+  readonly #repairs: Repairs;
   readonly #managers = new Set<Manager>();
   #stopping: Promise<void> | null = null;
 
   private constructor(parts: Parts) {
     const { clock, config, events, opened } = parts;
     const { store } = opened;
-    this.#broker = openBroker({ ...parts, store });
-    const broker = this.#broker;
+    const broker = openBroker({ ...parts, store });
+    this.#broker = broker;
     this.#parts = parts;
     this.config = config;
     this.events = events;
     this.#store = store;
     this.#queues = new QueueCache(store, clock);
-    this.breakers = new Breakers({ ...parts, store: store.breakers, calls: this.#calls });
-    const { breakers } = this;
+    this.#repairs = new Repairs({ store, calls: this.#calls, get: (id) => this.get(id) });
+    const breakers = new Breakers({ ...parts, store: store.breakers, calls: this.#calls });
+    this.breakers = breakers;
     const deliver = () => this.notifications.deliver();
     this.#workers = new Workers({
       ...{ ...parts, store, broker, breakers, deliver },
@@ -100,12 +103,19 @@ export class Millrace {
       localWorkers: () => this.#workers.running,
       hear: (notice) => this.#workers.hear(notice),
     });
-    this.webhooks = new Webhooks({
-      store: store.webhooks,
-      rules: config.webhooks,
+    this.tenants = new Tenants({
+      flow: store.flow,
       calls: this.#calls,
-      intake: this.#intake,
       clock,
+      changed: async () => {
+        this.#intake.forgetTenants();
+        await this.#workers.refresh();
+        this.#workers.hear({ kind: "ready", queueIds: [], late: true });
+      },
+    });
+    this.webhooks = new Webhooks({
+      ...{ store: store.webhooks, rules: config.webhooks, clock },
+      ...{ calls: this.#calls, intake: this.#intake },
     });
     this.notifications = new Notifications({ ...parts, store, workers: this.#workers });
   }
@@ -188,21 +198,11 @@ export class Millrace {
   }
 
   async cancel(id: string, reason?: string): Promise<CancelResult> {
-    checkId("job", id);
-    const result = await this.#calls.track(() => this.#store.cancel(id, reason ?? null));
-    if (result === "unknown") throw new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
-    return result;
+    return this.#repairs.cancel(id, reason);
   }
 
   async delete(id: string, reason: string, actor = "api"): Promise<void> {
-    checkId("job", id);
-    const repair = { reason: needReason(reason), actor };
-    const deleted = await this.#calls.track(() => this.#store.delete(id, repair));
-    if (deleted) return;
-    const job = await this.get(id);
-    if (job === null) throw new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
-    if (job.state !== "deleted")
-      throw new MillraceError("ILLEGAL_TRANSITION", `Job ${id} is ${job.state}.`);
+    await this.#repairs.delete(id, reason, actor);
   }
 
   async deadLetters(filter: DeadLetterFilter = {}, limit = 100): Promise<Job[]> {
@@ -211,17 +211,13 @@ export class Millrace {
 
   /** Runs a dead, cancelled or expired job again as a new job that is linked to the old one. */
   async reprocess(id: string, reason: string, actor = "api"): Promise<Reprocessed> {
-    checkId("job", id);
-    const repair = { reason: needReason(reason), actor };
-    const made = await this.#calls.track(() => this.#store.reprocess(id, uuidv7(), repair));
+    const made = await this.#repairs.reprocess(id, reason, actor);
     this.#workers.hear({ kind: "ready", queueIds: [], late: false });
     return made;
   }
 
   async discard(id: string, reason: string, actor = "api"): Promise<void> {
-    checkId("job", id);
-    const repair = { reason: needReason(reason), actor };
-    await this.#calls.track(() => this.#store.discard(id, repair));
+    await this.#repairs.discard(id, reason, actor);
   }
 
   async configureQueue(name: string, settings: QueueSettings): Promise<Queue> {
@@ -229,6 +225,7 @@ export class Millrace {
     checkQueueSettings(settings);
     const queue = await this.#calls.track(() => this.#store.configureQueue("", name, settings));
     this.#queues.put(queue);
+    await this.#workers.refresh();
     return queue;
   }
 
@@ -242,12 +239,23 @@ export class Millrace {
     return queue;
   }
 
+  /** Pauses the queue, and resolves when nothing of it runs any more. */
+  async drainQueue(name: string, wait: DrainWait = {}): Promise<Queue> {
+    const queue = await this.pauseQueue(name);
+    await this.tenants.untilNothingRuns({ queueId: queue.id }, wait);
+    return queue;
+  }
+
+  /** Why the job is not running now. */
+  async explain(id: string): Promise<Explanation> {
+    checkId("job", id);
+    const facts = await this.#calls.track(() => this.#store.flow.factsOf(id));
+    if (facts === null) throw unknownJob(id);
+    return explain(facts);
+  }
+
   async queues(): Promise<(Queue & { counts: QueueCounts })[]> {
-    const [queues, counts] = await this.#calls.track(async () => {
-      const all = await this.#store.queues();
-      return [all, await this.#store.counts(all.map((queue) => queue.id))] as const;
-    });
-    return queues.map((queue) => ({ ...queue, counts: counts.get(queue.id) as QueueCounts }));
+    return this.#calls.track(() => countedQueues(this.#store));
   }
 
   async work(definitions: readonly AnyJobDefinition[], options: WorkOptions = {}): Promise<Worker> {
@@ -263,6 +271,8 @@ export class Millrace {
     const manager = new Manager({ ...this.#parts, ...own });
     this.#managers.add(manager);
     await manager.start();
+    // It was stopped with everything else, or will be in a moment.
+    if (this.#stopping !== null) throw new MillraceError("STOPPED");
     return manager;
   }
 

@@ -4,8 +4,9 @@ import { createHash } from "node:crypto";
 import type { Config } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { JobMeta } from "../domain/job.ts";
+import { laneOf } from "../domain/lane.ts";
 import { checkPayload, payloadError } from "../domain/payload-rules.ts";
-import { defaultPayloadVersion, versionOf } from "../domain/payload-version.ts";
+import { keptVersion } from "../domain/payload-version.ts";
 import { weightOf } from "../domain/priority.ts";
 import type { Events } from "../runtime/events.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
@@ -23,13 +24,17 @@ export interface EnqueueOptions {
   readonly delayMs?: number;
   readonly expiresInMs?: number;
   readonly maxAttempts?: number;
+  /** Jobs of one key (and tenant) run one at a time, in order. */
+  readonly orderingKey?: string;
+  /** Jobs of one key (and tenant) share the queue's `keyConcurrency` and `keyThrottle`. */
+  readonly limitKey?: string;
   /** Anything with query(text, values) in a transaction of yours: the job is there if you commit. */
   readonly tx?: Transaction;
 }
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
 
-const longest = 100 * 365 * 86_400_000;
+export const longest = 100 * 365 * 86_400_000;
 
 /** What no type checker lets pass, and plain JavaScript does. */
 export function checkCall(definition: Definition, options: EnqueueOptions): void {
@@ -65,15 +70,44 @@ function refuseIssues(result: {
   );
 }
 
+/** What the caller says goes before what the job type finds. */
+function withRules(
+  { rules }: Definition,
+  payload: unknown,
+  options: EnqueueOptions,
+): EnqueueOptions {
+  if (rules === null) return options;
+  const found = {
+    priority: options.priority ?? rules.priority?.(payload),
+    delayMs: options.delayMs ?? rules.delayMs?.(payload),
+    orderingKey: options.orderingKey ?? rules.orderingKey?.(payload),
+    limitKey: options.limitKey ?? rules.limitKey?.(payload),
+  };
+  const given = Object.entries(found).filter(([, value]) => value !== undefined);
+  return { ...options, ...Object.fromEntries(given) };
+}
+
+function laneFor(tenant: string, { orderingKey, limitKey }: EnqueueOptions): number | undefined {
+  const key = orderingKey ?? limitKey;
+  if (key === undefined) return undefined;
+  if (orderingKey !== undefined && limitKey !== undefined) {
+    throw new MillraceError("OPTION_INVALID", "A job has an orderingKey or a limitKey, not both.");
+  }
+  const kind = orderingKey === undefined ? "limited" : "ordered";
+  checkName(`${kind === "ordered" ? "ordering" : "limit"}Key`, key);
+  return laneOf(createHash("sha256").update(`${tenant}\n${key}`).digest("hex"), kind);
+}
+
 export function newJob(
   definition: Definition,
   payload: unknown,
-  options: EnqueueOptions,
+  wanted: EnqueueOptions,
   queue: Queue,
   config: Config,
   events: Events,
 ): NewJob {
   const given = payload === undefined ? null : payload;
+  const options = withRules(definition, given, wanted);
   const json = toJson(given);
   const category = definition.category ?? config.categories.categoryOf(definition.type)?.name;
   const check = checkPayload(given, json, {
@@ -116,6 +150,7 @@ export function newJob(
     requestHash: key === undefined ? undefined : requestHash(definition, tenant, given),
     reference: optionalName("reference", reference),
     uniqueReference: queue.enforceUniqueReference && reference !== undefined,
+    lane: laneFor(tenant, options),
     meta: metaOf(definition, given, category, options),
   };
 }
@@ -167,13 +202,13 @@ function metaOf(
   options: EnqueueOptions,
 ): JobMeta | undefined {
   const priority = options.priority ?? definition.priority;
-  const version = definition.payloadVersion ?? versionOf(payload);
+  const version = keptVersion(definition.payloadVersion, payload);
   const meta = {
     ...(priority === undefined ? {} : { priority }),
     ...(category === undefined ? {} : { category }),
-    ...(version === defaultPayloadVersion || typeof version !== "string"
-      ? {}
-      : { payloadVersion: version }),
+    ...(version === undefined ? {} : { payloadVersion: version }),
+    ...(options.orderingKey === undefined ? {} : { orderingKey: options.orderingKey }),
+    ...(options.limitKey === undefined ? {} : { limitKey: options.limitKey }),
   };
   return Object.keys(meta).length === 0 ? undefined : meta;
 }

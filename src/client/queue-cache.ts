@@ -1,5 +1,5 @@
 import type { Clock } from "../runtime/clock.ts";
-import type { Queue, Store } from "../store/store.ts";
+import type { Queue, QueueCounts, Store } from "../store/store.ts";
 
 const freshMs = 5_000;
 const mostResolved = 10_000;
@@ -95,4 +95,10 @@ export class QueueCache {
     if (queue === undefined) throw new Error(`queue "${name}" could not be made`);
     return queue;
   }
+}
+
+export async function countedQueues(store: Store): Promise<(Queue & { counts: QueueCounts })[]> {
+  const queues = await store.queues();
+  const counts = await store.counts(queues.map((queue) => queue.id));
+  return queues.map((queue) => ({ ...queue, counts: counts.get(queue.id) as QueueCounts }));
 }

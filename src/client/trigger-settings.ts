@@ -4,12 +4,15 @@ import type { Config } from "../config.ts";
 import { type MissedSlots, missedSlotPolicies } from "../domain/due-slots.ts";
 import { MillraceError } from "../domain/errors.ts";
 import { checkPayload, payloadError } from "../domain/payload-rules.ts";
+import { isPlain } from "../domain/payload-shape.ts";
+import { isVersion } from "../domain/payload-version.ts";
 import { weightOf } from "../domain/priority.ts";
 import { createSchedule } from "../domain/schedule.ts";
 import { payloadOf, type Trigger, type TriggerSettings, triggerTypes } from "../domain/trigger.ts";
+import { deliveryQueue } from "../manager/notifier.ts";
 import { type AnyJobDefinition, checkName, checkNumber } from "../worker/job-definition.ts";
 import { checkOptions } from "./check-options.ts";
-import { toJson } from "./new-job.ts";
+import { longest, toJson } from "./new-job.ts";
 
 interface CommonOptions {
   readonly name: string;
@@ -22,7 +25,10 @@ interface CommonOptions {
   readonly priority?: string | null;
   readonly maxAttempts?: number | null;
   readonly maxRuntimeMs?: number | null;
+  readonly expiresInMs?: number | null;
   readonly payload?: unknown;
+  /** The definition's, or what the payload itself says. */
+  readonly payloadVersion?: string | null;
 }
 
 export interface TimeTriggerOptions extends CommonOptions {
@@ -60,15 +66,17 @@ const timeOnly = ["cron", "timeZone", "missedSlots", "maxCatchUp"] as const;
 const queueOnly = ["queue", "batchSize", "pollingIntervalMs", "onArrival"] as const;
 const longestIntervalMs = 86_400_000;
 
-const common =
-  "name tenant enabled type jobType jobQueue priority maxAttempts maxRuntimeMs payload";
-const known = new Set([...common.split(" "), "category", ...timeOnly, ...queueOnly]);
+const common = "name tenant enabled type jobType jobQueue priority maxAttempts";
+const ofJobs = "maxRuntimeMs expiresInMs category payload payloadVersion";
+const known = new Set([...`${common} ${ofJobs}`.split(" "), ...timeOnly, ...queueOnly]);
 const given = new Set([...known, "job"]);
 
-/** The definition's own settings, unless the trigger says otherwise. */
+/** The definition's own settings, unless the trigger says otherwise. What is undefined is not said. */
 export function withDefinition(said: AnyTriggerOptions): AnyTriggerOptions {
   checkOptions("triggers", said, given, "TRIGGER_INVALID");
-  const { job, ...options } = said;
+  const { job, ...options } = Object.fromEntries(
+    Object.entries(said).filter(([, value]) => value !== undefined),
+  ) as AnyTriggerOptions;
   if (job === undefined) return options;
   if (typeof job?.type !== "string" || typeof job.queue !== "string")
     throw new MillraceError("TRIGGER_INVALID", "job must be what defineJob has made.");
@@ -78,7 +86,9 @@ export function withDefinition(said: AnyTriggerOptions): AnyTriggerOptions {
     priority: job.priority ?? null,
     maxAttempts: job.maxAttempts ?? null,
     maxRuntimeMs: job.maxRuntimeMs ?? null,
+    expiresInMs: job.expiresInMs ?? null,
     category: job.category ?? null,
+    payloadVersion: job.payloadVersion ?? null,
     ...options,
   };
 }
@@ -94,8 +104,10 @@ export function optionsOf(trigger: Trigger): AnyTriggerOptions {
     priority: trigger.priority,
     maxAttempts: trigger.maxAttempts,
     maxRuntimeMs: trigger.maxRuntimeMs,
+    expiresInMs: trigger.expiresInMs,
     category: trigger.category,
     payload: trigger.payload,
+    payloadVersion: trigger.payloadVersion,
   };
   const { cron, timeZone, missedSlots, maxCatchUp } = trigger;
   const { queue, batchSize, pollingIntervalMs, onArrival } = trigger;
@@ -119,6 +131,7 @@ export function checkSettings(
   checkOptions("triggers", options, known, "TRIGGER_INVALID");
   const type = oneOf("type", options.type, triggerTypes);
   refuseFields(options, type === "TIME" ? queueOnly : timeOnly, type);
+  refuseOwn(options);
   const jobType = checkName("type", options.jobType);
   const idOf = (name: string | undefined) => queueIds.get(name ?? "") ?? null;
   const settings: TriggerSettings = {
@@ -137,13 +150,15 @@ export function checkSettings(
       30_000,
     onArrival: flag("onArrival", options.onArrival, false),
     jobType,
-    jobQueueId: idOf(options.jobQueue ?? "default") ?? 0,
+    jobQueueId: idOf(jobQueueOf(options)) ?? 0,
     priority: options.priority ?? null,
     weight: weightOf(options.priority ?? undefined, config.priorities),
     maxAttempts: numberOrNone("maxAttempts", options.maxAttempts, 1_000),
     maxRuntimeMs: numberOrNone("maxRuntimeMs", options.maxRuntimeMs, 2_147_483_647),
+    expiresInMs: numberOrNone("expiresInMs", options.expiresInMs, longest),
     category: options.category ?? config.categories.categoryOf(jobType)?.name ?? null,
     payload: options.payload ?? {},
+    payloadVersion: versionOrNone(options.payloadVersion),
   };
   if (settings.cron !== null) createSchedule(settings.cron, settings.timeZone ?? "");
   refuseLoop(settings);
@@ -154,11 +169,12 @@ export function checkSettings(
 /** What a job of this trigger will carry; checked as any payload is. */
 export function samplePayload(settings: TriggerSettings, config: Config): unknown {
   const { payload, category, type } = settings;
-  const isObject = typeof payload === "object" && payload !== null && !Array.isArray(payload);
+  // Of a Date, a Map or the like only its own fields would be left.
+  const isObject = typeof payload === "object" && payload !== null && isPlain(payload);
   if (!isObject && (type === "QUEUE" || category !== null))
     throw new MillraceError(
       "TRIGGER_INVALID",
-      "The payload must be an object: fields are added to it.",
+      "The payload must be a plain object: fields are added to it.",
     );
   const id = "00000000-0000-7000-8000-000000000000";
   const items = type === "QUEUE" ? { items: Array(settings.batchSize).fill(id) } : {};
@@ -170,6 +186,15 @@ export function samplePayload(settings: TriggerSettings, config: Config): unknow
   });
   if (!check.ok) throw payloadError(check.errors);
   return sample;
+}
+
+export const jobQueueOf = ({ jobQueue }: AnyTriggerOptions): string =>
+  checkName("queue", jobQueue === undefined ? "default" : jobQueue);
+
+/** Deliveries to webhooks are made, run and ended by Millrace alone. */
+function refuseOwn({ queue, jobQueue }: AnyTriggerOptions): void {
+  if (queue !== deliveryQueue && jobQueue !== deliveryQueue) return;
+  throw new MillraceError("TRIGGER_INVALID", `The queue "${deliveryQueue}" is Millrace's own.`);
 }
 
 /** A trigger that feeds its own queue would never come to rest. */
@@ -203,3 +228,9 @@ function text(name: string, value: unknown): string {
 
 const numberOrNone = (name: string, value: number | null | undefined, max: number) =>
   checkNumber(name, value ?? undefined, 1, max) ?? null;
+
+function versionOrNone(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  if (isVersion(value)) return value;
+  throw new MillraceError("TRIGGER_INVALID", "payloadVersion must be a version such as 1.0.");
+}

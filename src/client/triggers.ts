@@ -19,6 +19,7 @@ import type { QueueCache } from "./queue-cache.ts";
 import {
   type AnyTriggerOptions,
   checkSettings,
+  jobQueueOf,
   optionsOf,
   samplePayload,
   type TriggerChanges,
@@ -38,6 +39,7 @@ interface Parts {
 type Definition = JobDefinition<unknown, unknown, unknown>;
 const farAway = new Date(8_640_000_000_000_000);
 const [firstDay, lastDay] = [new Date(0), new Date("9999-12-31T00:00:00Z")];
+const previewOptions = new Set(["count", "after"]);
 const filters = new Set(["tenant", "type", "name"]);
 
 class PayloadMoved extends MillraceError {
@@ -135,6 +137,9 @@ export class Triggers {
     schedule: { readonly cron: string | null; readonly timeZone?: string | null },
     options: { readonly count?: number; readonly after?: Date } = {},
   ): Date[] {
+    checkOptions("a preview", options, previewOptions);
+    if (typeof schedule !== "object" || schedule === null)
+      throw new MillraceError("SCHEDULE_INVALID", "Give an expression as { cron, timeZone }.");
     const count = checkNumber("count", options.count, 1, 1_000) ?? 5;
     const { cron, timeZone } = schedule;
     if (cron === null) return [];
@@ -166,15 +171,16 @@ export class Triggers {
     );
   }
 
-  async #queueIds(
-    { type, queue, jobQueue }: AnyTriggerOptions,
-    tenant: string,
-  ): Promise<Map<string, number>> {
-    const names = [queue, jobQueue ?? (type === undefined ? undefined : "default")];
+  async #queueIds(given: AnyTriggerOptions, tenant: string): Promise<Map<string, number>> {
+    const { type, queue, jobQueue } = given;
+    const isNew = type !== undefined;
+    const wanted = [
+      ...(queue === undefined ? [] : [checkName("queue", queue)]),
+      ...(jobQueue === undefined && !isNew ? [] : [jobQueueOf(given)]),
+    ];
     const ids = new Map<string, number>();
-    for (const name of new Set(names.flatMap((one) => one ?? []))) {
-      const { id } = await this.#parts.queues.resolve(tenant, checkName("queue", name));
-      ids.set(name, id);
+    for (const name of new Set(wanted)) {
+      ids.set(name, (await this.#parts.queues.resolve(tenant, name)).id);
     }
     return ids;
   }
@@ -201,9 +207,9 @@ function changed(
   const known = new Map(named);
   if (trigger.queue !== null && trigger.queueId !== null) known.set(trigger.queue, trigger.queueId);
   known.set(trigger.jobQueue, trigger.jobQueueId);
-  // Another type may be of another category.
-  const category = given.jobType === undefined ? {} : { category: null };
-  return checkSettings({ ...optionsOf(trigger), ...category, ...given }, known, config);
+  // Another type may be of another category, and counts its versions anew.
+  const ofType = given.jobType === undefined ? {} : { category: null, payloadVersion: null };
+  return checkSettings({ ...optionsOf(trigger), ...ofType, ...given }, known, config);
 }
 
 async function validateJob({ job }: TriggerChanges, payload: unknown): Promise<void> {

@@ -84,6 +84,12 @@ export class Workers {
     for (const hear of this.#hearers) hear(notice);
   }
 
+  /** Queues or tenants have changed: in this process nobody goes by what was before. */
+  async refresh(): Promise<void> {
+    this.#options.queues.invalidate();
+    await Promise.all([...this.#running].map((worker) => worker.refresh()));
+  }
+
   /** Tells others of notices too, as long as there is a worker to listen for. */
   onNotice(hear: (notice: Notice) => void): () => void {
     this.#hearers.add(hear);
@@ -107,8 +113,8 @@ export class Workers {
         ...{ registry, log, random, resultLimitBytes },
         breaker: (platform) => breakers.guard(platform),
       }),
-      queueIds: queues.map((queue) => queue.id),
-      queueNames: queues.map((queue) => queue.name),
+      queues,
+      readQueues: () => this.#options.queues.ensure(queues.map((queue) => queue.name)),
       concurrency: concurrencyOf(options.concurrency),
       hints: broker,
       pollMs,

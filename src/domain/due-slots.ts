@@ -5,8 +5,14 @@ import { lastSlots, nextSlot, type Schedule, slotsBetween } from "./schedule.ts"
 export const missedSlotPolicies = ["skip", "last", "all"] as const;
 export type MissedSlots = (typeof missedSlotPolicies)[number];
 
-/** A slot that is handled later than this was missed. */
+/** A slot that is first seen later than this was missed. */
 const graceMs = 60_000;
+
+interface DueSpan {
+  readonly after: Date;
+  readonly now: Date;
+  readonly seenAt?: Date;
+}
 
 export interface DueSlots {
   /** Slots that make a job each, the oldest first. */
@@ -17,16 +23,20 @@ export interface DueSlots {
   readonly next: Date | null;
 }
 
-/** `after` is the last instant whose slots have been dealt with. */
+/**
+ * `after` is the last instant whose slots have been dealt with, `seenAt` when the one who fires began to
+ * look: however long it had to do with other triggers since, nothing is missed for that.
+ */
 export function dueSlots(
   schedule: Schedule,
-  { after, now }: { readonly after: Date; readonly now: Date },
+  { after, now, seenAt = now }: DueSpan,
   policy: { readonly missedSlots: MissedSlots; readonly maxCatchUp: number },
 ): DueSlots {
   const next = nextSlot(schedule, now);
   const first = nextSlot(schedule, after);
   if (first === null || first > now) return { slots: [], missedFrom: null, next };
-  const missedUntil = new Date(Math.max(after.getTime(), now.getTime() - graceMs));
+  const seen = Math.min(seenAt.getTime(), now.getTime());
+  const missedUntil = new Date(Math.max(after.getTime(), seen - graceMs));
   const onTime = slotsBetween(schedule, missedUntil, now, Number.POSITIVE_INFINITY);
   const wanted = wantedOfMissed(policy, onTime.length);
   const missed = wanted === 0 ? [] : lastSlots(schedule, after, missedUntil, wanted);

@@ -14,6 +14,8 @@ export interface JobMeta {
   readonly trigger?: string;
   readonly slot?: string;
   readonly cancelReason?: string;
+  readonly orderingKey?: string;
+  readonly limitKey?: string;
 }
 
 /** A job as everybody but its holder sees it. */

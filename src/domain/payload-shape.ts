@@ -141,7 +141,7 @@ function isForbidden(key: string): boolean {
 }
 
 // Object.prototype of another realm (a test runner's, a vm's) counts as plain too.
-function isPlain(value: object): value is Readonly<Record<string, unknown>> {
+export function isPlain(value: object): value is Readonly<Record<string, unknown>> {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) return true;
   return (

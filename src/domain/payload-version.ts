@@ -53,6 +53,12 @@ export function versionOf(payload: unknown): unknown {
     : defaultPayloadVersion;
 }
 
+/** What is kept beside a payload: nothing for the default, which every reader assumes. */
+export function keptVersion(defined: string | undefined, payload: unknown): string | undefined {
+  const version = defined ?? versionOf(payload);
+  return version === defaultPayloadVersion || typeof version !== "string" ? undefined : version;
+}
+
 export interface UpcastOptions {
   /** The payload's own version when left out. */
   readonly from?: string;

@@ -6,7 +6,9 @@ export type Priorities = Readonly<Record<string, number>>;
 export const defaultPriorities: Priorities = Object.freeze({ high: 0, normal: 5, low: 10 });
 
 export function weightOf(label: string | undefined, priorities: Priorities): number {
-  const name = label ?? "normal";
+  const name: unknown = label ?? "normal";
+  if (typeof name !== "string")
+    throw new MillraceError("UNKNOWN_PRIORITY", "A priority is named by a text.");
   const weight = Object.hasOwn(priorities, name) ? priorities[name] : undefined;
   if (weight === undefined) {
     throw new MillraceError("UNKNOWN_PRIORITY", `There is no priority "${name}".`, {

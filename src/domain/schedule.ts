@@ -10,8 +10,10 @@ export interface Schedule {
 }
 
 const dayMs = 86_400_000;
-/** The 29th of February stays away for eight years at most. */
-const horizonMs = 9 * 366 * dayMs;
+/** A fifth Monday in February stays away for forty years at most. */
+const horizonMs = 41 * 366 * dayMs;
+/** More than the offsets of a zone differ by, ever: nearer than this to a named time its changes matter. */
+const nearMs = 2 * dayMs;
 
 export function createSchedule(cron: string, timeZone: string): Schedule {
   return { cron: parseCron(cron), zone: createTimeZone(timeZone) };
@@ -28,10 +30,19 @@ export function nextSlot(schedule: Schedule, after: Date): Date | null {
   while (from < end) {
     const offset = zone.offsetAt(from);
     const named = nextNamed(cron, Math.max(from + stepMs + offset, notBefore), end + offset);
-    const change = nextChange(zone, from, named === null ? end : named - offset);
-    if (change === null) return named === null ? null : new Date(named - offset);
+    if (named === null) return null;
+    const at = named - offset;
+    if (at - from > 3 * nearMs) {
+      // No named time lies in between, so no change in between can matter.
+      from = at - nearMs;
+      stepMs = 0;
+      notBefore = Number.NEGATIVE_INFINITY;
+      continue;
+    }
+    const change = nextChange(zone, from, at);
+    if (change === null) return new Date(at);
     const gapEnd = change.at + change.after;
-    if (!cron.everyHour && named !== null && named < gapEnd) return new Date(change.at);
+    if (!cron.everyHour && named < gapEnd) return new Date(change.at);
     notBefore = cron.everyHour ? Number.NEGATIVE_INFINITY : change.at + change.before;
     from = change.at;
     stepMs = 0;
@@ -51,10 +62,17 @@ function nextNamed(cron: CronExpression, local: number, end: number): number | n
   const today = nextTimeOfDay(cron, Math.ceil((local - day) / 1000));
   if (today !== null && isNamed(cron, day)) return day + today * 1000;
   const first = nextTimeOfDay(cron, 0) ?? 0;
-  for (day += dayMs; day <= end; day += dayMs) {
+  for (day += dayMs; day <= end; day = nextCandidate(cron, day)) {
     if (isNamed(cron, day)) return day + first * 1000;
   }
   return null;
+}
+
+/** The next day, or the first of the next month when the whole month is out of the question. */
+function nextCandidate(cron: CronExpression, day: number): number {
+  const date = new Date(day);
+  if (cron.months.has(date.getUTCMonth() + 1)) return day + dayMs;
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
 }
 
 function isNamed(cron: CronExpression, day: number): boolean {

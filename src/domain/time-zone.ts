@@ -19,6 +19,7 @@ const dayMs = 86_400_000;
 
 export function createTimeZone(name: string): TimeZone {
   const format = formatOf(name);
+  if (format.resolvedOptions().timeZone === "UTC") return { name, offsetAt: () => 0 };
   return {
     name,
     offsetAt(instant) {

@@ -30,7 +30,10 @@ export interface TriggerSettings {
   readonly weight: number;
   readonly maxAttempts: number | null;
   readonly maxRuntimeMs: number | null;
+  readonly expiresInMs: number | null;
   readonly category: string | null;
+  /** Of the payload, as the definition says; null: what the payload itself says. */
+  readonly payloadVersion: string | null;
   readonly payload: unknown;
 }
 

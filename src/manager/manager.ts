@@ -1,6 +1,7 @@
 // A manager: a candidate for the office of leader, and the list of services that run while it holds it.
 
 import { randomUUID } from "node:crypto";
+import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Service } from "../runtime/service.ts";
 import type { Notice } from "../store/store.ts";
@@ -29,6 +30,7 @@ export class Manager implements Service {
   #running: readonly LeaderService[] = [];
   /** What services of earlier terms may still be waiting for. Their writes are refused. */
   #ending: Promise<unknown> = Promise.resolve();
+  #starting: Promise<void> | null = null;
   #stopped = false;
 
   constructor(options: ManagerOptions) {
@@ -48,12 +50,29 @@ export class Manager implements Service {
     return this.#running.map(({ report }) => report);
   }
 
+  /** Refused with STOPPED once it was stopped: another one is made by manage(). */
   async start(): Promise<void> {
-    if (this.#candidate !== null || this.#stopped) return;
+    this.#refuseStopped();
+    this.#starting ??= this.#start().catch((error: unknown) => {
+      this.#starting = null;
+      throw error;
+    });
+    await this.#starting;
+    this.#refuseStopped();
+  }
+
+  #refuseStopped(): void {
+    if (!this.#stopped) return;
+    throw new MillraceError("STOPPED", "This manager has been stopped; manage() makes another.");
+  }
+
+  async #start(): Promise<void> {
     const { config, clock, random, events } = this.#options;
-    this.#election = await this.#createElection();
+    const election = await this.#createElection();
+    if (this.#stopped) return election.close();
+    this.#election = election;
     this.#candidate = new Candidate({
-      election: this.#election,
+      election,
       ttlMs: config.leaderTtlMs,
       serve: (term, over) => this.#serve(term, over),
       ...{ clock, random, events },
@@ -63,6 +82,7 @@ export class Manager implements Service {
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    await this.#starting?.catch(() => {});
     await this.#candidate?.stop();
     await this.#election?.close();
     await this.#ending;

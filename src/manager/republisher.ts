@@ -27,7 +27,8 @@ export function createRepublisher(options: RepublisherOptions): Loop {
       if (broker === null || !broker.canPut) return { processed: 0 };
       const queues = await store.queues();
       const counts = await store.counts(queues.map(({ id }) => id));
-      const busy = queues.filter(({ id, paused }) => !paused && (counts.get(id)?.depth ?? 0) > 0);
+      const hinted = queues.filter(({ paused, controlled }) => !paused && !controlled);
+      const busy = hinted.filter(({ id }) => (counts.get(id)?.depth ?? 0) > 0);
       return { processed: await broker.refillLow(busy.map(({ id }) => id)) };
     },
   });

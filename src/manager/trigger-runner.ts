@@ -8,7 +8,7 @@ import type { Events } from "../runtime/events.ts";
 import { Loop, type LoopReport } from "../runtime/loop.ts";
 import type { Service } from "../runtime/service.ts";
 import type { Notice } from "../store/store.ts";
-import type { DueTrigger, TriggerSession } from "../store/triggers.ts";
+import type { DueTrigger, Fired, TriggerSession } from "../store/triggers.ts";
 
 export interface TriggerRunnerOptions {
   readonly session: TriggerSession;
@@ -22,6 +22,9 @@ export interface TriggerRunnerOptions {
 }
 
 const batch = 100;
+/** Time triggers that share a transaction, and what a burst of them may take before items are looked after. */
+const together = 20;
+const mostPasses = 10;
 const mostHolding = 10_000;
 /** While jobs hold items or arrivals are waited for: notices may be lost. */
 const watchfulMs = 1_000;
@@ -30,6 +33,15 @@ const busyMs = 100;
 
 const nobodysFault: ReadonlySet<string> = new Set(["DATABASE_UNAVAILABLE", "NOT_LEADER"]);
 
+/** Jobs that were made, and how often a trigger was dealt with. */
+interface Tally {
+  jobs: number;
+  triggers: number;
+}
+
+const isNobodysFault = (error: unknown): boolean =>
+  error instanceof MillraceError && nobodysFault.has(error.code);
+
 export class TriggerRunner implements Service {
   readonly name = "trigger runner";
   readonly #options: TriggerRunnerOptions;
@@ -37,6 +49,9 @@ export class TriggerRunner implements Service {
   /** Jobs made here whose items are to be settled when they end. */
   readonly #holding = new Set<string>();
   #arrivals: readonly number[] = [];
+  /** Since when something has been due all the time, by the database's clock. */
+  #busySince: Date | null = null;
+  #stopping = false;
   #off = () => {};
 
   constructor(options: TriggerRunnerOptions) {
@@ -51,6 +66,7 @@ export class TriggerRunner implements Service {
 
   async start(): Promise<void> {
     this.#off();
+    this.#stopping = false;
     this.#off = this.#options.events.on("job.settled", ({ id, outcome }) => {
       const isOver = outcome.kind !== "retried" && outcome.kind !== "snoozed";
       if (isOver && this.#holding.delete(id)) this.#loop.wake();
@@ -60,6 +76,7 @@ export class TriggerRunner implements Service {
 
   async stop(): Promise<void> {
     this.#off();
+    this.#stopping = true;
     await this.#loop.stop();
   }
 
@@ -73,15 +90,11 @@ export class TriggerRunner implements Service {
 
   async #round(): Promise<{ processed: number; nextMs?: number }> {
     const { session, isWanted } = this.#options;
-    if (!(await isWanted())) return { processed: 0, nextMs: watchfulMs };
-    let processed = 0;
-    for (;;) {
-      const due = await session.due(batch);
-      let fired = 0;
-      for (const trigger of due) fired += await this.#fire(trigger);
-      processed += fired;
-      if (due.length < batch || fired === 0) break;
+    if (!(await isWanted())) {
+      this.#busySince = null;
+      return { processed: 0, nextMs: watchfulMs };
     }
+    let processed = await this.#fireDue();
     processed += await this.#endBatches();
     const { waitMs, arrivals, open } = await session.waitForNext();
     this.#arrivals = arrivals;
@@ -90,6 +103,44 @@ export class TriggerRunner implements Service {
     const floorMs = open || arrivals.length > 0 ? watchfulMs : this.#options.intervalMs;
     if (waitMs === null) return { processed, nextMs: floorMs };
     return { processed, nextMs: Math.min(floorMs, waitMs <= 0 ? busyMs : Math.ceil(waitMs)) };
+  }
+
+  /** How many jobs were made. A slot is not late for what the runner does before it comes to it. */
+  async #fireDue(): Promise<number> {
+    const tally = { jobs: 0, triggers: 0 };
+    let seenAt = this.#busySince;
+    // After an error nobody knows for how long nothing was fired.
+    this.#busySince = null;
+    for (let pass = 0; pass < mostPasses && !this.#stopping; pass++) {
+      const due = await this.#options.session.due(batch);
+      seenAt ??= due[0]?.seenAt ?? null;
+      if (seenAt === null) return tally.jobs;
+      const before = tally.triggers;
+      await this.#fireAll(due, seenAt, tally);
+      if (due.length < batch || tally.triggers === before) return tally.jobs;
+    }
+    this.#busySince = seenAt;
+    return tally.jobs;
+  }
+
+  async #fireAll(due: readonly DueTrigger[], seenAt: Date, tally: Tally): Promise<void> {
+    const timed = due.filter(({ type }) => type === "TIME");
+    for (let from = 0; from < timed.length; from += together)
+      await this.#fireTogether(timed.slice(from, from + together), seenAt, tally);
+    for (const trigger of due)
+      if (trigger.type === "QUEUE") await this.#fire(trigger, seenAt, tally);
+  }
+
+  /** One that cannot fire must not keep the others: then each is tried by itself. */
+  async #fireTogether(some: readonly DueTrigger[], seenAt: Date, tally: Tally): Promise<void> {
+    const ids = some.map(({ id }) => id);
+    try {
+      const all = await this.#options.session.fireTogether(ids, seenAt);
+      for (const [i, trigger] of some.entries()) this.#tell(trigger, all[i] ?? null, tally);
+    } catch (error) {
+      if (isNobodysFault(error)) throw error;
+      for (const trigger of some) await this.#fire(trigger, seenAt, tally);
+    }
   }
 
   async #endBatches(): Promise<number> {
@@ -103,33 +154,34 @@ export class TriggerRunner implements Service {
     }
   }
 
-  /** How many jobs it made. */
-  async #fire(trigger: DueTrigger): Promise<number> {
-    const { session, events } = this.#options;
-    const { id, name, tenant } = trigger;
-    let jobs = 0;
+  async #fire(trigger: DueTrigger, seenAt: Date, tally: Tally): Promise<void> {
     try {
       for (let times = 0; times < batch; times++) {
-        const fired = await session.fire(id);
-        if (fired === null) break;
-        const { jobIds, items, missedFrom } = fired;
-        if (items > 0) for (const jobId of jobIds) this.#holding.add(jobId);
-        if (jobIds.length > 0) events.emit("trigger.fired", { id, name, tenant, jobIds, items });
-        if (missedFrom !== null)
-          events.emit("trigger.missed", { id, name, tenant, from: missedFrom });
-        jobs += jobIds.length;
-        if (!fired.again) break;
+        const fired = await this.#options.session.fire(trigger.id, seenAt);
+        this.#tell(trigger, fired, tally);
+        if (fired?.again !== true) break;
       }
     } catch (error) {
       await this.#fail(trigger, error);
+      tally.triggers++;
     }
-    return jobs;
+  }
+
+  #tell({ id, name, tenant }: DueTrigger, fired: Fired | null, tally: Tally): void {
+    if (fired === null) return;
+    const { events } = this.#options;
+    const { jobIds, items, missedFrom } = fired;
+    if (items > 0) for (const jobId of jobIds) this.#holding.add(jobId);
+    if (jobIds.length > 0) events.emit("trigger.fired", { id, name, tenant, jobIds, items });
+    if (missedFrom !== null) events.emit("trigger.missed", { id, name, tenant, from: missedFrom });
+    tally.jobs += jobIds.length;
+    tally.triggers++;
   }
 
   /** Kept with the trigger, unless the database does not answer or this process is leader no more. */
   async #fail({ id, name, tenant, ...trigger }: DueTrigger, error: unknown): Promise<void> {
     const { session, events, random } = this.#options;
-    if (error instanceof MillraceError && nobodysFault.has(error.code)) throw error;
+    if (isNobodysFault(error)) throw error;
     const failures = trigger.failures + 1;
     const delayMs = failureDelayMs(failures, random());
     const retryAt = await session.noteFailure(id, describe(error), delayMs);

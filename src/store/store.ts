@@ -1,9 +1,11 @@
 // What the rest of Millrace may ask of its store. Domain words only; no driver type crosses it.
 
-import type { ClaimedJob, Job, JobMeta, Place } from "../domain/job.ts";
+import type { Job, JobMeta, Place } from "../domain/job.ts";
 import type { RunOutcome } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
 import type { BreakerStore } from "./breaker.ts";
+import type { Claimed } from "./claimed.ts";
+import type { FlowStore, LaneClaimed, LaneClaimRequest } from "./flow.ts";
 import type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 import type { ServiceStore } from "./service.ts";
@@ -12,6 +14,7 @@ import type { TriggerSession, TriggerStore } from "./triggers.ts";
 import type { UpkeepSession } from "./upkeep.ts";
 import type { NotifierSession, WebhookStore } from "./webhook.ts";
 
+export type { Claimed } from "./claimed.ts";
 export type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 export type { Settled, Settlement } from "./settlement.ts";
@@ -41,6 +44,9 @@ export interface NewJob {
   readonly reference?: string | undefined;
   readonly uniqueReference?: boolean | undefined;
   readonly meta?: JobMeta | undefined;
+  /** Given in controlled queues only; their jobs are neither hinted nor claimed as they are stored. */
+  readonly tenantSlot?: number | undefined;
+  readonly lane?: number | undefined;
 }
 
 export interface Enqueued {
@@ -69,10 +75,6 @@ export interface ClaimRequest {
   readonly places?: readonly Place[] | undefined;
   /** May one suspect (a job that was there when a process died) be among them? */
   readonly suspect: boolean;
-}
-
-export interface Claimed {
-  readonly jobs: readonly (ClaimedJob & { readonly weight: number; readonly seq: number })[];
 }
 
 export interface Completion {
@@ -173,6 +175,8 @@ export interface ProducerSession {
 /** A worker's own connection. One call at a time. */
 export interface WorkerSession {
   turn(turn: Turn): Promise<Turned>;
+  /** A claim in a controlled queue: never together with a settle. */
+  claimLanes(request: LaneClaimRequest): Promise<LaneClaimed>;
   replay(claimId: string): Promise<Claimed>;
   settle(settlements: readonly Settlement[], worker: string, process: string): Promise<Settled>;
   close(): Promise<void>;
@@ -206,6 +210,7 @@ export interface Store {
   readonly serverVersion: string;
   readonly notices: NoticeTexts;
   readonly webhooks: WebhookStore;
+  readonly flow: FlowStore;
   readonly service: ServiceStore;
   readonly breakers: BreakerStore;
   producer(kind: "ready" | "named"): ProducerSession;

@@ -39,7 +39,10 @@ export interface DueTrigger {
   readonly id: string;
   readonly name: string;
   readonly tenant: string;
+  readonly type: TriggerType;
   readonly failures: number;
+  /** When it was found due, by the database's clock. */
+  readonly seenAt: Date;
 }
 
 export interface Fired {
@@ -68,9 +71,12 @@ export interface TriggerOutlook {
 
 /** The trigger runner's own connection. */
 export interface TriggerSession {
+  /** Those that have waited longest, and a few of those that fire most often: these are held up least. */
   due(limit: number): Promise<DueTrigger[]>;
   /** One transaction; null: nothing happened, since somebody else has it or it is not due any more. */
-  fire(id: string): Promise<Fired | null>;
+  fire(id: string, seenAt?: Date): Promise<Fired | null>;
+  /** Several in one transaction: all of them, or none when one cannot. */
+  fireTogether(ids: readonly string[], seenAt: Date): Promise<(Fired | null)[]>;
   noteFailure(id: string, error: TriggerError, delayMs: number): Promise<Date | null>;
   /** Settles what ended jobs still hold, a transaction per job. */
   endBatches(limit: number): Promise<EndedBatch[]>;

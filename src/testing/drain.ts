@@ -27,7 +27,7 @@ export interface DrainContext extends TimeKeepers {
   readonly clock: Clock;
 }
 
-// A running job counts, because a claim may be committed before the worker has heard of it.
+// What waits for a paused tenant, or for a retry of its ordering key, does not. A running job counts, because a claim may be committed before the worker has heard of it.
 const readRunnable = statement(
   "read_runnable",
   `with served as (
@@ -39,7 +39,10 @@ const readRunnable = statement(
   )
   select (select count(*) from millrace.job j join served q on q.id = j.queue_id
       where type = any($2::text[])
-        and (claim_id is not null or (q.open and (expires_at is null or expires_at > now()))))::int as runnable,
+        and (claim_id is not null or (q.open and (expires_at is null or expires_at > now())
+          and not exists (select from millrace.tenant t where t.name = j.tenant and t.paused_at is not null)
+          and not exists (select from millrace.scheduled_job s where s.queue_id = j.queue_id and s.lane = j.lane
+            and s.lane > 1 and s.lane % 2 = 1 and s.claim_no > 0))))::int as runnable,
     (select count(*) from coming where due_at <= now())::int as due,
     (select extract(epoch from min(due_at) - now()) * 1000 from coming)::float8 as next_ms`,
 );

@@ -53,6 +53,9 @@ export class Fetcher {
 
   serve(queueIds: readonly number[]): void {
     this.#queueIds = queueIds;
+    // A place in a queue that is not ours to claim from any more leads nowhere.
+    for (const [key, { queueId }] of this.#trails)
+      if (!queueIds.includes(queueId)) this.#trails.delete(key);
     this.wake(true);
   }
 
@@ -76,6 +79,7 @@ export class Fetcher {
 
   /** Until a claim makes sense: 0 now, a time when only the ration holds us back, null when idle. */
   waitMs(): number | null {
+    if (this.#queueIds.length === 0) return null;
     if (this.idle && !this.#scanWanted) {
       const direct = this.directInMs;
       return direct === Number.POSITIVE_INFINITY ? null : direct;
@@ -149,6 +153,7 @@ export class Fetcher {
   }
 
   note(queueId: number, weight: number, seq: number): void {
+    if (!this.#queueIds.includes(queueId)) return;
     const key = `${queueId}:${weight}`;
     const now = this.#now();
     const trail = this.#trails.get(key);

@@ -9,6 +9,7 @@ import {
   type RetryPolicy,
 } from "../domain/retry-policy.ts";
 import type { JobLog } from "../runtime/log.ts";
+import type { Rate } from "../store/flow.ts";
 
 export interface JobContext<Payload> {
   readonly payload: Payload;
@@ -21,10 +22,38 @@ export interface JobContext<Payload> {
 
 export type Handler<Payload, Result> = (context: JobContext<Payload>) => Promise<Result> | Result;
 
+type OfPayload<Schema extends StandardSchemaV1, Found> = (
+  payload: StandardSchemaV1.InferInput<Schema>,
+) => Found;
+
+export interface RateByKey<Input> extends Rate {
+  readonly key: (payload: Input) => string | undefined;
+}
+
+/** What is found for a payload when it is enqueued. Whoever calls them has the right payload. */
+export interface PayloadRules {
+  readonly priority: ((payload: unknown) => string | undefined) | undefined;
+  readonly delayMs: ((payload: unknown) => number | undefined) | undefined;
+  readonly orderingKey: ((payload: unknown) => string | undefined) | undefined;
+  readonly limitKey: ((payload: unknown) => string | undefined) | undefined;
+  readonly rateLimit: RateByKey<unknown> | undefined;
+}
+
 export interface JobOptions<Schema extends StandardSchemaV1, Result> {
   readonly type: string;
   readonly queue?: string;
-  readonly priority?: string;
+  /** A label, or a rule that finds one for a payload when it is enqueued. */
+  readonly priority?: string | OfPayload<Schema, string | undefined>;
+  /** How long a job waits before it is ready, found when it is enqueued. */
+  readonly delayMs?: OfPayload<Schema, number | undefined>;
+  /** Jobs of one key run one at a time, in order. */
+  readonly orderingKey?: OfPayload<Schema, string | undefined>;
+  /** Jobs of one key share `keyConcurrency` and `keyThrottle` of their queue. */
+  readonly limitKey?: OfPayload<Schema, string | undefined>;
+  /** How much may be enqueued for each key. */
+  readonly rateLimit?: RateByKey<StandardSchemaV1.InferInput<Schema>>;
+  /** What becomes of a job that meets a rate limit: an error (the default), or a delay. */
+  readonly whenRateLimited?: "refuse" | "delay";
   readonly payload?: Schema;
   readonly category?: string;
   readonly additionalRequired?: readonly string[];
@@ -45,6 +74,9 @@ export interface JobDefinition<Input = unknown, Output = Input, Result = unknown
   readonly type: string;
   readonly queue: string;
   readonly priority: string | undefined;
+  /** null: nothing is found from payloads. */
+  readonly rules: PayloadRules | null;
+  readonly delaysWhenLimited: boolean;
   readonly schema: StandardSchemaV1<Input, unknown> | undefined;
   readonly category: string | undefined;
   readonly additionalRequired: readonly string[] | undefined;
@@ -80,7 +112,9 @@ export function defineJob<
   > = {
     type: checkName("type", options.type),
     queue: checkName("queue", options.queue === undefined ? "default" : options.queue),
-    priority: options.priority,
+    priority: typeof options.priority === "string" ? options.priority : undefined,
+    rules: rulesOf(options),
+    delaysWhenLimited: checkWhenLimited(options.whenRateLimited),
     schema: options.payload as StandardSchemaV1<StandardSchemaV1.InferInput<Schema>> | undefined,
     category: options.category,
     additionalRequired: options.additionalRequired,
@@ -97,6 +131,24 @@ export function defineJob<
   return Object.freeze(definition);
 }
 
+function rulesOf<Schema extends StandardSchemaV1, Result>(
+  options: JobOptions<Schema, Result>,
+): PayloadRules | null {
+  const { priority, delayMs, orderingKey, limitKey, rateLimit } = options;
+  const ofPayload = typeof priority === "function" ? priority : undefined;
+  if (rateLimit !== undefined) {
+    checkNumber("rateLimit.limit", rateLimit.limit, 1, 2_147_483_647);
+    checkNumber("rateLimit.windowMs", rateLimit.windowMs, 10, 86_400_000);
+  }
+  const rules = { priority: ofPayload, delayMs, orderingKey, limitKey, rateLimit };
+  if (Object.values(rules).every((rule) => rule === undefined)) return null;
+  return rules as unknown as PayloadRules;
+}
+
+function checkWhenLimited(value: "refuse" | "delay" = "refuse"): boolean {
+  if (value === "refuse" || value === "delay") return value === "delay";
+  throw new MillraceError("OPTION_INVALID", 'whenRateLimited must be "refuse" or "delay".');
+}
 export const isName = (name: unknown): name is string =>
   typeof name === "string" && name.length > 0 && name.length <= 200 && printable.test(name);
 

@@ -48,6 +48,17 @@ export class Registry {
     return this.#default !== undefined || this.#definitions.has(type);
   }
 
+  /** How many of these, from the first on, are in these queues and of types we know. */
+  leading(
+    jobs: readonly { readonly queueId: number; readonly type: string }[],
+    queueIds: readonly number[],
+  ): number {
+    const foreign = jobs.findIndex(
+      (job) => !queueIds.includes(job.queueId) || !this.knows(job.type),
+    );
+    return foreign === -1 ? jobs.length : foreign;
+  }
+
   definition(type: string): Runnable | undefined {
     return this.#definitions.get(type);
   }

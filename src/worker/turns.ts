@@ -5,14 +5,16 @@
 // recognised by its token) and the claim is asked for again under its own id.
 
 import type { ClaimedJob } from "../domain/job.ts";
-import type { RunOutcome } from "../domain/timeline.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { WakeUp } from "../runtime/wake-up.ts";
 import type { ClaimRequest, Store, WorkerSession } from "../store/store.ts";
+import { Confirmer } from "./confirmer.ts";
 import type { Fetcher } from "./fetcher.ts";
-import { type HeldJob, type HeldJobs, runningJob } from "./held-jobs.ts";
+import type { HeldJob, HeldJobs } from "./held-jobs.ts";
 import type { HintBuffer } from "./hint-buffer.ts";
+import type { LaneFetcher } from "./lane-fetcher.ts";
+import { LaneTurns } from "./lane-turns.ts";
 import { SettleLane } from "./settle-lane.ts";
 import { type Ended, type Settler, toCompletion, toSettlement } from "./settler.ts";
 
@@ -22,15 +24,19 @@ export interface TurnsOptions {
   readonly worker: string;
   readonly process: string;
   readonly fetcher: Fetcher;
+  readonly lanes: LaneFetcher;
   readonly hints: HintBuffer | null;
   readonly settler: Settler;
   readonly held: HeldJobs;
   readonly leaseId: () => string;
   readonly room: () => number;
+  readonly laneRoom: () => number;
   /** Hands jobs over; `start` starts those for which there is a slot. */
   readonly deliver: (jobs: readonly HeldJob[]) => void;
   readonly start: () => void;
   readonly settled: () => void;
+  /** Before each turn. */
+  readonly refresh: () => void;
   /** A job was put off: whoever promotes may have to wake earlier. */
   readonly delayed: (delayMs: number) => void;
   readonly pollMs: number;
@@ -41,33 +47,43 @@ export interface TurnsOptions {
 
 const mostPerTurn = 1_000;
 
+/** Enough to ask for it again. */
+type LostClaim = Pick<ClaimRequest, "claimId" | "leaseId">;
+
 export class Turns {
   readonly #options: TurnsOptions;
   readonly #wakeUp = new WakeUp();
-  readonly #lane: SettleLane;
+  readonly #laneTurns: LaneTurns;
+  readonly #confirmer: Confirmer;
+  readonly #settles: SettleLane;
   #stopped = false;
   #claiming = true;
   #claimUnderWay = false;
   /** The last claim left something behind. */
   #backlog = false;
+  readonly #mayClaim = () => this.#claiming && !this.#settles.isBehind;
   #loop: Promise<void> = Promise.resolve();
   #batch = mostPerTurn;
   #errors = 0;
-  #lostClaims: { claimId: string; leaseId: string }[] = [];
+  #lostClaims: LostClaim[] = [];
   #turnEnded: (() => void)[] = [];
-  settledCount = 0;
 
   constructor(options: TurnsOptions) {
     this.#options = options;
-    this.#lane = new SettleLane({
+    this.#laneTurns = new LaneTurns(options);
+    this.#confirmer = new Confirmer({ ...options, letGo: (job) => this.#letGo(job) });
+    this.#settles = new SettleLane({
       ...options,
       session: options.store.worker(`settler ${options.worker}`),
-      confirm: (ended, done) => this.#confirm(ended, done),
+      confirm: (ended, done) => this.#confirmer.confirm(ended, done),
       onSettled: () => this.wake(),
     });
   }
 
-  /** A claim is on its way: what it brings is not known yet. */
+  get settledCount(): number {
+    return this.#confirmer.settledCount;
+  }
+
   get claimUnderWay(): boolean {
     return this.#claimUnderWay;
   }
@@ -80,9 +96,13 @@ export class Turns {
     this.#wakeUp.wake();
   }
 
-  /** Resolves when no claim is under way any more. */
   async stopClaiming(): Promise<void> {
     this.#claiming = false;
+    await this.claimed();
+  }
+
+  /** Resolves when the claim that is under way, if there is one, is answered. */
+  async claimed(): Promise<void> {
     if (this.#claimUnderWay) await new Promise<void>((resolve) => this.#turnEnded.push(resolve));
   }
 
@@ -90,11 +110,11 @@ export class Turns {
     this.#stopped = true;
     this.wake();
     await this.#loop;
-    await this.#lane.working;
+    await this.#settles.working;
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#options.session.close(), this.#lane.close()]);
+    await Promise.all([this.#options.session.close(), this.#settles.close()]);
   }
 
   async #run(): Promise<void> {
@@ -110,58 +130,68 @@ export class Turns {
     }
   }
 
-  get #mayClaim(): boolean {
-    return this.#claiming && !this.#lane.isBehind;
-  }
-
-  /** False when there was nothing to do. */
   async #turn(): Promise<boolean> {
     const { settler, hints } = this.#options;
+    this.#options.refresh();
     if (this.#lostClaims.length > 0) await this.#replayLost();
     const others = settler.takeOthers(this.#batch);
     if (others.length > 0) await this.#settleOthers(others);
-    const claiming = this.#mayClaim ? this.#nextClaim() : null;
+    const claiming = this.#mayClaim() ? this.#nextClaim() : null;
     const claim = claiming instanceof Promise ? await claiming : claiming;
-    if (claim !== null && this.#backlog) this.#lane.startIfWorthwhile();
-    const ended = this.#lane.working === null ? settler.takeCompletions(this.#batch) : [];
-    if (claim === null && ended.length === 0) return others.length > 0;
+    if (claim !== null && this.#backlog) this.#settles.startIfWorthwhile();
+    const ended = this.#settles.working === null ? settler.takeCompletions(this.#batch) : [];
+    if (claim === null && ended.length === 0)
+      return (await this.#claimLanes()) || others.length > 0;
     const jobs = await this.#exchange(ended, claim);
     if (claim?.places !== undefined && jobs.length < claim.places.length) {
       const claimed = new Set(jobs.map(({ job }) => job.place?.seq));
       hints?.missed(claim.places.filter(({ seq }) => !claimed.has(seq)));
     }
     await this.#start(jobs, claim);
+    await this.#claimLanes();
     return true;
+  }
+
+  async #claimLanes(): Promise<boolean> {
+    const request = this.#claiming ? this.#laneTurns.next() : null;
+    if (request === null) return false;
+    const jobs = await this.#underWayWith(request, () => this.#laneTurns.claim(request));
+    await this.#start(jobs, request);
+    return jobs.length > 0;
   }
 
   /** What a broker names comes first; what it does not name is looked for now and then. */
   #nextClaim(): ClaimRequest | null | Promise<ClaimRequest | null> {
-    const { fetcher, hints, room } = this.#options;
+    const { fetcher, hints } = this.#options;
+    const most = this.#laneTurns.plainRoom();
     hints?.wakeIfDue();
-    const direct = fetcher.directInMs === 0 ? this.#directClaim() : null;
+    const direct = fetcher.directInMs === 0 ? this.#directClaim(most) : null;
     if (direct !== null) return direct;
-    if (hints !== null && !hints.idle && room() > 0) return this.#claimOfHints(hints);
-    return this.#directClaim();
+    if (hints !== null && !hints.idle && most > 0) return this.#claimOfHints(hints, most);
+    return this.#directClaim(most);
   }
 
-  #directClaim(): ClaimRequest | null {
-    const { fetcher, held, leaseId, room } = this.#options;
-    return fetcher.request(leaseId(), room(), !held.holdsSuspect);
+  #directClaim(most: number): ClaimRequest | null {
+    const { fetcher, held, leaseId } = this.#options;
+    return fetcher.request(leaseId(), most, !held.holdsSuspect);
   }
 
-  async #claimOfHints(hints: HintBuffer): Promise<ClaimRequest | null> {
+  async #claimOfHints(hints: HintBuffer, most: number): Promise<ClaimRequest | null> {
     const { fetcher, leaseId, room } = this.#options;
-    const places = await hints.take(room());
+    const places = await hints.take(most);
     if (!this.#claiming || places.length > room()) hints.putBack(places);
     else if (places.length > 0) return fetcher.requestAt(leaseId(), places.length, places);
-    return this.#claiming ? this.#directClaim() : null;
+    return this.#claiming ? this.#directClaim(Math.min(most, room())) : null;
   }
 
   /**
    * With more to fetch the next turn goes out first, and these jobs run while the server works on it.
    * Otherwise they start at once, and those that end at once join the next turn.
    */
-  async #start(jobs: readonly HeldJob[], claim: ClaimRequest | null): Promise<void> {
+  async #start(
+    jobs: readonly HeldJob[],
+    claim: Pick<ClaimRequest, "limit" | "places"> | null,
+  ): Promise<void> {
     const { deliver, start, room, hints } = this.#options;
     deliver(jobs);
     const more = claim?.places === undefined ? jobs.length >= (claim?.limit ?? 1) : !hints?.idle;
@@ -179,20 +209,28 @@ export class Turns {
     if (claim !== null) held.expect(claim.claimId);
     // Without completions the statement is a plain claim; their rows go with the next ones.
     const finishedClaims = ended.length > 0 ? held.takeFinishedClaims() : [];
+    return this.#underWayWith(claim, async () => {
+      try {
+        const completions = ended.map(toCompletion);
+        const turned = await session.turn({ worker, process, completions, finishedClaims, claim });
+        await this.#confirmer.confirm(ended, turned.completed);
+        if (claim === null) return [];
+        fetcher.answered(claim, turned.jobs, clock.monotonic() - started);
+        return held.add(claim.claimId, claim.leaseId, turned.jobs);
+      } catch (error) {
+        settler.putBack(ended);
+        if (claim !== null) fetcher.failed();
+        throw error;
+      }
+    });
+  }
+
+  async #underWayWith<T>(claim: LostClaim | null, act: () => Promise<T>): Promise<T> {
     this.#claimUnderWay = claim !== null;
     try {
-      const completions = ended.map(toCompletion);
-      const turned = await session.turn({ worker, process, completions, finishedClaims, claim });
-      await this.#confirm(ended, turned.completed);
-      if (claim === null) return [];
-      fetcher.answered(claim, turned.jobs, clock.monotonic() - started);
-      return held.add(claim.claimId, claim.leaseId, turned.jobs);
+      return await act();
     } catch (error) {
-      settler.putBack(ended);
-      if (claim !== null) {
-        fetcher.failed();
-        this.#lostClaims.push(claim);
-      }
+      if (claim !== null) this.#lostClaims.push(claim);
       throw error;
     } finally {
       this.#claimUnderWay = false;
@@ -206,7 +244,7 @@ export class Turns {
       const now = clock.now();
       const settlements = ended.map((one) => toSettlement(one, worker, now));
       const done = await session.settle(settlements, worker, process);
-      await this.#confirm(ended, done.size === ended.length ? null : done);
+      await this.#confirmer.confirm(ended, done.size === ended.length ? null : done);
       const delays = ended.flatMap(({ outcome }) => ("delayMs" in outcome ? outcome.delayMs : []));
       if (delays.length > 0) this.#options.delayed(Math.min(...delays));
     } catch (error) {
@@ -215,53 +253,15 @@ export class Turns {
     }
   }
 
-  /** `done` are those that took effect, null for all. What did not was a repeat, moved, or is superseded. */
-  async #confirm(
-    ended: readonly Ended[],
-    done: { has(id: string): boolean } | null,
-  ): Promise<void> {
-    const missed = done === null ? [] : ended.filter(({ job }) => !done.has(job.id));
-    const stored = missed.length === 0 ? null : await this.#askWhatHappened(missed);
-    for (const one of ended) {
-      if (stored === null || done?.has(one.job.id)) this.#settled(one);
-      else this.#missed(one, stored.get(one.job.id));
-    }
-    this.#options.settled();
-  }
-
-  #askWhatHappened(ended: readonly Ended[]) {
-    return this.#options.store.settledOutcomes(
-      ended.map(({ job }) => ({ id: job.id, token: job.token })),
-    );
-  }
-
-  #settled({ job, outcome, durationMs }: Ended): void {
-    const { events } = this.#options;
-    this.#letGo(job);
-    this.settledCount++;
-    if (events.wants("job.settled")) {
-      events.emit("job.settled", { ...runningJob(job), outcome, durationMs });
-    }
-  }
-
-  #missed(one: Ended, stored: RunOutcome | undefined): void {
-    const { events } = this.#options;
-    const { job, outcome } = one;
-    const event = { ...runningJob(job), outcome: outcome.kind };
-    if (stored === outcome.kind) {
-      events.emit("job.settle_repeated", event);
-      this.#settled(one);
-    } else {
-      this.#letGo(job);
-      events.emit("job.settle_refused", event);
-    }
-  }
-
   #letGo(job: ClaimedJob): void {
-    const { held, fetcher } = this.#options;
+    const { held, fetcher, lanes } = this.#options;
     held.settled(job);
+    lanes.ended(job.queueId);
     // Suspects come one at a time: there may be another.
-    if (job.crashCount > 0) fetcher.wake(true);
+    if (job.crashCount > 0) {
+      fetcher.wake(true);
+      lanes.wake([job.queueId]);
+    }
   }
 
   async #replayLost(): Promise<void> {
@@ -288,12 +288,12 @@ export class Turns {
 
   async #sleep(): Promise<void> {
     const { fetcher, hints, pollMs, random, settler, room } = this.#options;
-    const mine = this.#lane.working === null ? settler.pending : settler.pendingOthers;
-    const mayClaim = this.#mayClaim && room() > 0;
-    if (mine > 0 || (mayClaim && hints?.idle === false)) return;
-    const wait = mayClaim ? fetcher.waitMs() : null;
+    const mine = this.#settles.working === null ? settler.pending : settler.pendingOthers;
+    const claims = this.#mayClaim() && room() > 0;
+    if (mine > 0 || (claims && hints?.idle === false)) return;
     const poll = pollMs * (0.8 + 0.4 * random());
-    const sleepMs = Math.min(wait ?? poll, poll);
+    const waits = claims ? [fetcher.waitMs() ?? poll, this.#laneTurns.waitMs() ?? poll] : [];
+    const sleepMs = Math.min(poll, ...waits);
     const woken = await this.#wakeUp.sleep(sleepMs);
     if (!woken && sleepMs === poll) fetcher.wake(true);
   }

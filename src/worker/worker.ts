@@ -5,14 +5,17 @@ import type { ClaimedJob } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Service } from "../runtime/service.ts";
-import type { ImmediateClaim, Notice, Store } from "../store/store.ts";
+import type { ImmediateClaim, Notice, Queue, Store } from "../store/store.ts";
 import type { Executor } from "./executor.ts";
 import { Fetcher } from "./fetcher.ts";
 import { type HeldJob, HeldJobs } from "./held-jobs.ts";
 import { HintBuffer, type HintSource } from "./hint-buffer.ts";
+import { LaneFetcher } from "./lane-fetcher.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { Registry } from "./registry.ts";
+import { aheadOf, mostAheadInLanes, roomFor } from "./room.ts";
 import { Runner } from "./runner.ts";
+import { ServedQueues } from "./served-queues.ts";
 import { Settler } from "./settler.ts";
 import { Turns } from "./turns.ts";
 
@@ -21,8 +24,8 @@ export interface WorkerOptions {
   readonly store: Store;
   readonly registry: Registry;
   readonly executor: Executor;
-  readonly queueIds: readonly number[];
-  readonly queueNames: readonly string[];
+  readonly queues: readonly Queue[];
+  readonly readQueues: () => Promise<readonly Queue[]>;
   readonly concurrency: number;
   /** Names ready jobs, if there is a broker. */
   readonly hints: HintSource | null;
@@ -37,15 +40,14 @@ export interface WorkerOptions {
   readonly events: Events;
 }
 
-const aheadMs = 10;
-const mostAhead = 1_000;
-const mostPerClaim = 1_000;
 const directEveryMs = 1_000;
 
 export class Worker implements Service {
   readonly name: string;
   readonly #options: WorkerOptions;
   readonly #fetcher: Fetcher;
+  readonly #lanes: LaneFetcher;
+  readonly #served: ServedQueues;
   readonly #hints: HintBuffer | null;
   readonly #held = new HeldJobs();
   readonly #settler = new Settler();
@@ -61,11 +63,18 @@ export class Worker implements Service {
     const { store, registry, clock, random, events } = options;
     this.#options = options;
     this.name = options.name;
-    this.#fetcher = new Fetcher({
-      directEveryMs: options.hints === null ? null : directEveryMs,
+    const fetching = {
       types: registry.types,
       monotonic: () => clock.monotonic(),
       newClaimId: () => randomUUID(),
+    };
+    const everyMs = options.hints === null ? null : directEveryMs;
+    this.#fetcher = new Fetcher({ ...fetching, directEveryMs: everyMs });
+    this.#lanes = new LaneFetcher({ ...fetching, pollMs: options.pollMs });
+    this.#served = new ServedQueues({
+      read: options.readQueues,
+      apply: (plain, controlled) => this.#serve(plain, controlled),
+      clock,
     });
     this.#hints =
       options.hints === null
@@ -76,7 +85,7 @@ export class Worker implements Service {
             types: registry.types,
             queueIds: () => this.#fetcher.queueIds,
             from: () => this.#fetcher.hints(),
-            takesAhead: () => this.#ahead() > 0,
+            takesAhead: () => aheadOf(options.concurrency, this.#runner.averageRunMs) > 0,
             clock,
             events,
           });
@@ -86,7 +95,7 @@ export class Worker implements Service {
       leaseMs: options.leaseMs,
       renewMs: options.renewMs,
       info: () => ({
-        queues: options.queueNames,
+        queues: options.queues.map((queue) => queue.name),
         types: registry.types,
         concurrency: options.concurrency,
       }),
@@ -111,11 +120,14 @@ export class Worker implements Service {
       worker: options.name,
       process: randomUUID(),
       fetcher: this.#fetcher,
+      lanes: this.#lanes,
+      refresh: () => this.#served.refreshIfDue(),
       hints: this.#hints,
       settler: this.#settler,
       held: this.#held,
       leaseId: () => this.#lease.leaseId,
       room: () => this.#room(),
+      laneRoom: () => this.#room(mostAheadInLanes),
       deliver: (jobs) => this.#deliver(jobs),
       start: () => this.#runner.startWaiting(),
       settled: () => this.#noteIdle(),
@@ -127,7 +139,6 @@ export class Worker implements Service {
     });
   }
 
-  /** How many runs this worker has settled. */
   get settled(): number {
     return this.#turns.settledCount;
   }
@@ -139,54 +150,56 @@ export class Worker implements Service {
   async start(): Promise<void> {
     if (this.#state !== "new") return;
     this.#state = "running";
-    const { name, registry, queueIds, queueNames, events } = this.#options;
+    const { name, registry, queues, events } = this.#options;
     await this.#lease.start();
-    this.#fetcher.serve(queueIds);
+    this.#served.serve(queues);
     await this.#turns.start();
     events.emit("worker.started", {
       worker: name,
-      queues: queueNames,
+      queues: queues.map((queue) => queue.name),
       types: registry.types ?? ["*"],
     });
   }
 
   hear(notice: Notice): void {
-    if (notice.kind === "ready") {
-      const { queueIds } = this.#fetcher;
-      if (notice.queueIds.length === 0 || notice.queueIds.some((id) => queueIds.includes(id))) {
-        this.#fetcher.wake(notice.late);
-        this.#turns.wake();
-      }
+    if (notice.kind === "queues") this.#served.refresh();
+    else if (notice.kind === "ready") {
+      const concerns = (ids: readonly number[]) =>
+        notice.queueIds.length === 0 || notice.queueIds.some((id) => ids.includes(id));
+      const plain = concerns(this.#fetcher.queueIds);
+      const lanes = concerns(this.#lanes.queueIds);
+      if (plain) this.#fetcher.wake(notice.late);
+      if (lanes) this.#lanes.wake(notice.queueIds);
+      if (plain || lanes) this.#turns.wake();
     } else if (notice.kind === "cancel" && notice.leaseId === this.#lease.leaseId) {
       this.#lease.wake();
     }
   }
 
-  /** A broker has hints of this queue. */
   hinted(queueId: number): void {
-    if (this.#hints === null || !this.#fetcher.queueIds.includes(queueId)) return;
-    if (this.#hints.avoids) this.#fetcher.wake(false);
-    this.#hints.wake();
+    // Whoever put it may not know yet that the queue is controlled: a wake-up all the same.
+    if (this.#lanes.queueIds.includes(queueId)) this.#lanes.wake([queueId]);
+    else if (this.#hints === null || !this.#fetcher.queueIds.includes(queueId)) return;
+    else if (this.#hints.avoids) this.#fetcher.wake(false);
+    this.#hints?.wake();
     this.#turns.wake();
   }
 
-  serve(queueIds: readonly number[]): void {
-    this.#fetcher.serve(queueIds);
+  readonly refresh = () => this.#served.reread().then(() => this.#turns.claimed()); // it may be from before
+
+  #serve(plain: readonly number[], controlled: readonly number[]): void {
+    this.#fetcher.serve(plain);
+    this.#lanes.serve(controlled);
     this.#turns.wake();
   }
 
-  /** Offers to take fresh jobs of these queues straight from the flush that inserts them. */
+  /** Takes fresh jobs of these queues straight from the flush that inserts them. */
   offer(jobs: readonly { queueId: number; type: string }[]): ImmediateClaim | null {
     const room = this.#room();
     if (this.#state !== "running" || room === 0 || this.#turns.claimUnderWay) return null;
     if (!this.#fetcher.idle || this.#hints?.idle === false) return null;
     const { queueIds } = this.#fetcher;
-    const { registry } = this.#options;
-    const first = jobs.slice(0, room);
-    const foreign = first.findIndex(
-      (job) => !queueIds.includes(job.queueId) || !registry.knows(job.type),
-    );
-    const count = foreign === -1 ? first.length : foreign;
+    const count = this.#options.registry.leading(jobs.slice(0, room), queueIds);
     if (count === 0) return null;
     const claimId = randomUUID();
     this.#held.expect(claimId);
@@ -247,22 +260,10 @@ export class Worker implements Service {
     events.emit("worker.stopped", { worker: name, released });
   }
 
-  #room(): number {
+  #room(mostAhead?: number): number {
     if (this.#state !== "running" || !this.#lease.alive) return 0;
-    const { concurrency } = this.#options;
-    const ahead = this.#ahead();
-    const free = concurrency + ahead - this.#runner.taken - this.#reserved;
-    // Half of it, where there is a choice: while these run, the others are fetched.
-    const most = ahead === 0 ? mostPerClaim : Math.min(mostPerClaim, (concurrency + ahead) >> 1);
-    return Math.max(0, Math.min(most, free));
-  }
-
-  /** What quick handlers finish in a moment is fetched before it is needed; slow ones hoard nothing. */
-  #ahead(): number {
-    const { averageRunMs } = this.#runner;
-    if (averageRunMs >= aheadMs) return 0;
-    const inAMoment = (this.#options.concurrency * aheadMs) / Math.max(averageRunMs, 0.1);
-    return Math.floor(Math.min(mostAhead, inAMoment));
+    const { taken, averageRunMs } = this.#runner;
+    return roomFor(this.#options.concurrency, averageRunMs, taken + this.#reserved, mostAhead);
   }
 
   #deliver(jobs: readonly HeldJob[]): void {

@@ -179,7 +179,7 @@ describe("a time trigger whose runner is killed", () => {
     return { id, slot };
   }
 
-  const steps = "begin trigger_lock_due trigger_take_slots enqueue_general trigger_move_on";
+  const steps = "begin trigger_lock_due trigger_take_slots enqueue_general trigger_slots_done";
   test.each([...steps.split(" "), "trigger_forget_slots", "before commit", "commit"])(
     "after %s: its slot makes one job",
     async (step) => {

@@ -16,6 +16,9 @@ export const queues: Topic = (stage) => {
       ...{ paused: false, maxAttempts: null, enforceUniqueReference: false, capacity: null },
       ...{ warnDepth: null, retentionDays: 30, keyTtlSeconds: 2_592_000 },
       ...{ deadRetentionDays: null, timelineRetentionDays: null },
+      ...{ fair: true, controlled: false, firstTenant: null, laned: false, ageingStepMs: null },
+      ...{ concurrency: null, keyConcurrency: null, throttle: null, keyThrottle: null },
+      ...{ deadLetterBlocksKey: false, rateLimit: null, tenantRateLimit: null },
     });
     const [other] = await stage().store.ensureQueues("u", [name]);
     expect(other?.id).not.toBe(made[0]?.[0]?.id);
@@ -27,14 +30,23 @@ export const queues: Topic = (stage) => {
       ...{ description: 'a "quoted" one', isActive: false, maxAttempts: 9, capacity: 100 },
       ...{ enforceUniqueReference: true, warnDepth: 50, retentionDays: 3, keyTtlSeconds: 60 },
       ...{ deadRetentionDays: 90, timelineRetentionDays: 2 },
+      ...{ fair: false, ageingStepMs: 500, concurrency: 3, keyConcurrency: 2 },
+      ...{ throttle: { limit: 5, windowMs: 100 }, keyThrottle: { limit: 6, windowMs: 200 } },
+      ...{ deadLetterBlocksKey: true, rateLimit: { limit: 7, windowMs: 300 } },
+      ...{ tenantRateLimit: { limit: 8, windowMs: 400 } },
     };
     expect(await stage().store.configureQueue("", name, settings)).toMatchObject(settings);
     const changed = await stage().store.configureQueue("", name, { isActive: true });
     expect(changed).toMatchObject({ ...settings, isActive: true });
     const cleared = await stage().store.configureQueue("", name, {
       ...{ description: null, maxAttempts: null, capacity: null, warnDepth: null },
+      ...{ ageingStepMs: null, concurrency: null, keyConcurrency: null, throttle: null },
+      ...{ keyThrottle: null, rateLimit: null, tenantRateLimit: null },
     });
-    expect(cleared).toMatchObject({ description: null, maxAttempts: null, capacity: null });
+    expect(cleared).toMatchObject({
+      ...{ description: null, maxAttempts: null, capacity: null, controlled: false },
+      ...{ throttle: null, keyThrottle: null, rateLimit: null, tenantRateLimit: null },
+    });
     expect((await stage().store.queues()).find((queue) => queue.name === name)).toEqual(cleared);
   });
 

@@ -7,6 +7,7 @@ import { claim } from "./claim.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { enqueue } from "./enqueue.ts";
 import { enqueueInTransaction } from "./enqueue-in.ts";
+import { lanes } from "./lanes.ts";
 import { lapse } from "./lapse.ts";
 import { leadership } from "./leadership.ts";
 import { lease } from "./lease.ts";
@@ -18,7 +19,9 @@ import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
 import { retention } from "./retention.ts";
 import { settle } from "./settle.ts";
+import { shares } from "./shares.ts";
 import { type OpenStore, Stage, type Topic } from "./stage.ts";
+import { triggerCrowds } from "./trigger-crowds.ts";
 import { triggerItems } from "./trigger-items.ts";
 import { triggerSettle } from "./trigger-settle.ts";
 import { triggers } from "./triggers.ts";
@@ -30,6 +33,8 @@ const topics: Record<string, Topic> = {
   names,
   "enqueue in the caller's transaction": enqueueInTransaction,
   claim,
+  "controlled queues": lanes,
+  "shares, ageing, throttles and rates": shares,
   settle,
   lease,
   lapse,
@@ -46,6 +51,7 @@ const topics: Record<string, Topic> = {
   webhooks,
   breakers,
   triggers,
+  "triggers in a crowd": triggerCrowds,
   "items that a trigger's job holds": triggerItems,
   "items settled one by one": triggerSettle,
 };

@@ -32,7 +32,9 @@ async function settingsOf(stage: Stage, more: Partial<TriggerSettings>): Promise
     weight: 5,
     maxAttempts: null,
     maxRuntimeMs: null,
+    expiresInMs: null,
     category: null,
+    payloadVersion: null,
     payload: { from: "trigger" },
     ...more,
   };

@@ -72,6 +72,16 @@ describe("slots that are due", () => {
     expect(due.next).toEqual(utc(one.next));
   });
 
+  it("misses nothing while the runner is busy, however long", () => {
+    const schedule = createSchedule("0 11 * * *", "UTC");
+    const [after, now] = [utc("01-01T10:00"), utc("01-01T11:10")];
+    const policy = { missedSlots: "skip", maxCatchUp: 100 } as const;
+    const busy = dueSlots(schedule, { after, now, seenAt: utc("01-01T11:00:01") }, policy);
+    expect(busy).toMatchObject({ slots: [utc("01-01T11:00")], missedFrom: null });
+    const absent = dueSlots(schedule, { after, now, seenAt: utc("01-01T11:09") }, policy);
+    expect(absent).toMatchObject({ slots: [], missedFrom: utc("01-01T11:00") });
+  });
+
   it("knows the zone's changes when it catches up", () => {
     const schedule = createSchedule("30 1 * * *", "America/New_York");
     const span = { after: utc("10-30T12:00"), now: utc("11-03T00:00") };

@@ -26,6 +26,31 @@ describe("the next slots of an expression", () => {
   });
 });
 
+describe("slots that are far apart", () => {
+  it("come without a look at every day in between", () => {
+    let looks = 0;
+    const { cron, zone } = createSchedule("30 2 29 2 *", "Europe/Berlin");
+    const counted = { ...zone, offsetAt: (at: number) => zone.offsetAt(at) + 0 * ++looks };
+    const slots = slotsBetween(
+      { cron, zone: counted },
+      utc("2026-01-01T00:00"),
+      utc("3000-01-01T00:00"),
+      200,
+    );
+    expect(slots).toHaveLength(200);
+    expect(slots.slice(0, 2)).toEqual([utc("2028-02-29T01:30"), utc("2032-02-29T01:30")]);
+    expect(looks).toBeLessThan(200 * 40);
+  });
+
+  it("may be forty years apart", () => {
+    const schedule = createSchedule("0 0 * 2 MON#5", "UTC");
+    expect(slotsBetween(schedule, utc("2060-01-01T00:00"), utc("2120-01-01T00:00"), 9)).toEqual([
+      utc("2072-02-29T00:00"),
+      utc("2112-02-29T00:00"),
+    ]);
+  });
+});
+
 describe("what is not understood is refused", () => {
   const wrong = `* * * *|* * * * * * *|60 * * * *|* 24 * * *|* * 0 * *|* * 32 * *|* * * 13 *|* * * * 8
     |5-1 * * * *|*/0 * * * *|a * * * *|1-2-3 * * * *|1/2/3 * * * *|* * * * 1#6|* * * * L|* * * FOO *

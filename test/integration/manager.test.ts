@@ -186,3 +186,20 @@ test("a manager that has been stopped leads no more, and Millrace stops its mana
   expect(leadership).toMatchObject({ term, inOffice: false });
   await expect(millrace.manage()).rejects.toMatchObject({ code: "STOPPED" });
 });
+
+test("a manager that has been stopped says so when it is started again", async () => {
+  const millrace = await instances.connect();
+  const stopped = { code: "STOPPED" };
+  const manager = await leading(await millrace.manage());
+  await Promise.all([manager.start(), manager.start()]);
+  await Promise.all([manager.stop(), manager.stop()]);
+  await expect(manager.start()).rejects.toMatchObject(stopped);
+  // Another one takes its place.
+  const next = await leading(await millrace.manage());
+  const late = millrace.manage();
+  const stopping = millrace.stop();
+  await expect(late).rejects.toMatchObject(stopped);
+  await stopping;
+  await expect(next.start()).rejects.toMatchObject(stopped);
+  expect(next.isLeader).toBe(false);
+});

@@ -7,6 +7,8 @@ import { refusal, useMillrace } from "../support/instance.ts";
 const instances = useMillrace();
 const id = "00000000-0000-7000-8000-000000000000";
 const url = "https://example.com/";
+const time = { name: "wrong", type: "TIME", cron: "@daily", jobType: "x" };
+const items = { name: "wrong", type: "QUEUE", queue: "inbox", jobType: "x" };
 const held = { id, token: { claimId: id, claimNo: 1 } };
 
 // biome-ignore lint/suspicious/noExplicitAny: what is not allowed is the point.
@@ -38,6 +40,17 @@ const cases: readonly (readonly [string, Call])[] = [
     "OPTION_INVALID",
     async ({ triggers }) => triggers.preview({ cron: "@daily" }, { after: new Date(8.64e15) }),
   ],
+  ["SCHEDULE_INVALID", async ({ triggers }) => triggers.preview(undefined)],
+  ["SCHEDULE_INVALID", async ({ triggers }) => triggers.preview("@daily")],
+  ["SCHEDULE_INVALID", async ({ triggers }) => triggers.preview({})],
+  ["OPTION_INVALID", async ({ triggers }) => triggers.preview({ cron: "@daily" }, null)],
+  ["OPTION_INVALID", async ({ triggers }) => triggers.preview({ cron: "@daily" }, { cuont: 1 })],
+  ["UNKNOWN_PRIORITY", ({ triggers }) => triggers.create({ ...time, priority: Symbol() })],
+  ["UNKNOWN_PRIORITY", ({ triggers }) => triggers.create({ ...time, priority: {} })],
+  ["OPTION_INVALID", ({ triggers }) => triggers.create({ ...time, jobQueue: null })],
+  ["OPTION_INVALID", ({ triggers }) => triggers.create({ ...time, jobQueue: Symbol() })],
+  ["TRIGGER_INVALID", ({ triggers }) => triggers.create({ ...items, payload: new Date(0) })],
+  ["TRIGGER_INVALID", ({ triggers }) => triggers.create({ ...items, payload: new Map() })],
   ["OPTION_INVALID", ({ triggers }) => triggers.settleItem({ id, token: null }, id, {})],
   ["JOB_NOT_FOUND", ({ triggers }) => triggers.settleItem({ ...held, id: "x" }, id, {})],
   ["OPTION_INVALID", ({ webhooks }) => webhooks.create(undefined)],

@@ -88,9 +88,12 @@ const settings = {
 export class Explainer {
   readonly connection: Connection;
   readonly #database: Database;
+  readonly #nested: boolean;
   #plans: ExplainedPlan[] = [];
 
-  constructor(url: string, planCacheMode: string) {
+  /** `nested`: also what runs inside functions. */
+  constructor(url: string, planCacheMode: string, options: { readonly nested?: boolean } = {}) {
+    this.#nested = options.nested === true;
     this.#database = new Database({
       url,
       schema: "millrace",
@@ -110,6 +113,7 @@ export class Explainer {
     await client.query("load 'auto_explain'");
     for (const [name, value] of Object.entries(settings))
       await client.query(`set auto_explain.${name} = '${value}'`);
+    if (this.#nested) await client.query("set auto_explain.log_nested_statements = on");
     client.on("notice", ({ message = "" }) => {
       const at = message.indexOf("{");
       if (at > 0) this.#plans.push(new ExplainedPlan(JSON.parse(message.slice(at))));

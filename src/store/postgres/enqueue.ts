@@ -4,13 +4,28 @@
 
 import { MillraceError } from "../../domain/errors.ts";
 import type { Enqueued, NewJob } from "../store.ts";
-import { newJobNames, newJobParameters, newJobRows } from "./job-columns.ts";
+import {
+  hasOwnPlace,
+  laneParameters,
+  newJobNames,
+  newJobParameters,
+  newJobRows,
+} from "./job-columns.ts";
 import { arrayText, type RunStatement, sparseArrayText, statement } from "./statement.ts";
 
+const withoutLanes = { name: "", rows: "", names: "", columns: "" };
+const withLanes: typeof withoutLanes = {
+  name: "_lanes",
+  rows: ", unnest($21::text::int[]), unnest($22::text::int[])",
+  names: "tenant_slot, lane, ",
+  columns: ", tenant_slot, lane",
+};
+
 // $1/$2: flush number and producer, or null inside the caller's transaction.
-const enqueueGeneral = statement(
-  "enqueue_general",
-  `with fence as (
+const enqueueGeneralWith = ({ name, rows, names, columns }: typeof withoutLanes) =>
+  statement(
+    `enqueue_general${name}`,
+    `with fence as (
     update millrace.producer set flush_no = $1::text::bigint, seen_at = now()
     where id = $2::text::uuid and flush_no = $1::text::bigint - 1
     returning 1
@@ -21,8 +36,8 @@ const enqueueGeneral = statement(
   input as materialized (
     select r.*, b.base + r.place as seq, q.key_ttl_seconds
     from base b, ${newJobRows},
-      unnest($18::text::bigint[]), unnest($19::text::text[]), unnest($20::text::boolean[])
-    ) with ordinality r (${newJobNames}, delay_ms, request_hash, unique_reference, place)
+      unnest($18::text::bigint[]), unnest($19::text::text[]), unnest($20::text::boolean[])${rows}
+    ) with ordinality r (${newJobNames}, delay_ms, request_hash, unique_reference, ${names}place)
     join millrace.queue q on q.id = r.queue_id
   ),
   keyed as (
@@ -49,16 +64,16 @@ const enqueueGeneral = statement(
   ),
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant,
-      payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
+      payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta${columns})
     select id, seq, now(), now(), queue_id, weight, max_attempts, type, tenant, payload::json,
-      now() + expires_in_ms * interval '1 ms', max_runtime_ms, correlation_id, idempotency_key, reference, meta
+      now() + expires_in_ms * interval '1 ms', max_runtime_ms, correlation_id, idempotency_key, reference, meta${columns}
     from accepted where delay_ms is null
   ),
   delayed as (
     insert into millrace.scheduled_job (id, due_at, created_at, queue_id, weight, max_attempts, type, tenant,
-      payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
+      payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta${columns})
     select id, now() + delay_ms * interval '1 ms', now(), queue_id, weight, max_attempts, type, tenant, payload::json,
-      now() + expires_in_ms * interval '1 ms', max_runtime_ms, correlation_id, idempotency_key, reference, meta
+      now() + expires_in_ms * interval '1 ms', max_runtime_ms, correlation_id, idempotency_key, reference, meta${columns}
     from accepted where delay_ms is not null
   ),
   counted as (
@@ -71,7 +86,10 @@ const enqueueGeneral = statement(
   select null::uuid as id, case when $17::text is not null then pg_notify($16::text, $17::text) end as notified from base
   union all
   select id, null from accepted`,
-);
+  );
+
+const enqueueGeneral = enqueueGeneralWith(withoutLanes);
+const enqueueGeneralLanes = enqueueGeneralWith(withLanes);
 
 const readNames = statement(
   "read_names",
@@ -107,7 +125,8 @@ export async function enqueueJobs(
   request: GeneralEnqueue,
 ): Promise<EnqueueAnswer[] | null> {
   const { unique, twins } = separateTwins(request.jobs);
-  const rows = await run(enqueueGeneral, [
+  const placed = unique.some(hasOwnPlace);
+  const rows = await run(placed ? enqueueGeneralLanes : enqueueGeneral, [
     request.flushNo === null ? null : String(request.flushNo),
     request.producer,
     ...newJobParameters(unique),
@@ -116,6 +135,7 @@ export async function enqueueJobs(
     sparseArrayText(unique.map((job) => job.delayMs)),
     sparseArrayText(unique.map((job) => job.requestHash)),
     sparseArrayText(unique.map((job) => (job.uniqueReference === true ? "true" : null))),
+    ...(placed ? laneParameters(unique) : []),
   ]);
   if (rows.length === 0) return null;
   const accepted = new Set(rows.map((row) => row.id as string | null));

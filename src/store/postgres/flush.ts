@@ -5,20 +5,10 @@
 
 import type { ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { alikeParameters, newJobNames, newJobParameters, newJobRows } from "./job-columns.ts";
+import { flushToLanes } from "./flush-lanes.ts";
+import { countEnqueued, type Flush, fence, parameters } from "./flush-parts.ts";
+import { alikeParameters, hasOwnPlace, newJobNames, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
-
-const fence = `fence as (
-    update millrace.producer set flush_no = $1::text::bigint, seen_at = now()
-    where id = $2::text::uuid and flush_no = $1::text::bigint - 1
-    returning nextval('millrace.flush_seq') * 1024 as base
-  )`;
-
-const countEnqueued = `insert into millrace.queue_count (queue_id, process, minute, enqueued)
-    select queue_id, $2::text::uuid, date_trunc('minute', now()), count(*)
-    from fence, unnest($4::text::int[]) queue_id group by queue_id
-    on conflict (queue_id, process, minute) do update
-      set enqueued = queue_count.enqueued + excluded.enqueued`;
 
 /** Places are told only to who asks: they cost a little. */
 const placed = {
@@ -175,23 +165,6 @@ const resolveFlush = statement(
 
 const notify = statement("notify", "select pg_notify($1, $2)");
 
-export interface Flush {
-  readonly producer: string;
-  readonly flushNo: number;
-  readonly channel: string;
-  /** What to tell listeners with the commit; null: nothing. */
-  readonly notice: string | null;
-  readonly jobs: readonly NewJob[];
-}
-
-const parameters = (flush: Flush) => [
-  String(flush.flushNo),
-  flush.producer,
-  ...newJobParameters(flush.jobs),
-  flush.channel,
-  flush.notice,
-];
-
 function parametersIfAlike(flush: Flush): (string | null)[] | null {
   const alike = alikeParameters(flush.jobs);
   if (alike === null) return null;
@@ -210,6 +183,8 @@ export async function flushJobs(
   flush: Flush,
   placing: Placing = "silent",
 ): Promise<FlushedJobs> {
+  if (flush.jobs.some(hasOwnPlace))
+    return { flushed: await flushToLanes(connection, flush), places: null };
   const alike = parametersIfAlike(flush);
   const { ready, alike: same } = flushing[placing];
   const [row] =

@@ -22,6 +22,15 @@ export function newJobParameters(jobs: readonly NewJob[]): (string | null)[] {
   ];
 }
 
+/** Most jobs of controlled queues stand where those of plain ones do. */
+export const hasOwnPlace = ({ tenantSlot = 0, lane = 0 }: NewJob): boolean =>
+  tenantSlot !== 0 || lane !== 0;
+
+export const laneParameters = (jobs: readonly NewJob[]): [string, string] => [
+  arrayText(jobs.map((job) => job.tenantSlot ?? 0)),
+  arrayText(jobs.map((job) => job.lane ?? 0)),
+];
+
 /** What $3 … $9 are when the jobs differ in id and payload only; null when they differ in more. */
 export function alikeParameters(jobs: readonly NewJob[]): string[] | null {
   const [first] = jobs;

@@ -26,6 +26,8 @@ import { Database } from "./database.ts";
 import { discardJob, listDeadLetters, reprocessJob } from "./dead-letters.ts";
 import { answersOfRepeats, enqueueJobs } from "./enqueue.ts";
 import { isMissingPartition } from "./failures.ts";
+import { createFlowStore } from "./flow-store.ts";
+import { claimLanes } from "./lane-claim.ts";
 import { asLeader, fencePatienceMs, leaderSession, readLeadership } from "./leader.ts";
 import { closeLease, openLease, renewLease } from "./lease.ts";
 import { listen } from "./listen.ts";
@@ -71,6 +73,7 @@ export class PostgresStore implements Store {
   readonly notices = noticeTexts;
   readonly webhooks: WebhookStore;
   readonly service: ServiceStore;
+  readonly flow: Store["flow"];
   readonly triggers: TriggerStore;
   readonly breakers: Store["breakers"];
   readonly #options: PostgresStoreOptions;
@@ -81,6 +84,7 @@ export class PostgresStore implements Store {
     this.serverVersion = options.serverVersion;
     this.#database = new Database(options);
     this.webhooks = createWebhookStore(this.#database);
+    this.flow = createFlowStore(this.#database);
     this.service = createServiceStore(this.#database, (body) => this.#withPartitions(body));
     this.breakers = createBreakerStore(this.#database);
     this.triggers = triggerStore(this.#database, (body) => this.#withPartitions(body));
@@ -104,6 +108,7 @@ export class PostgresStore implements Store {
     const connection = this.#database.reserve(name, { settings: { lock_timeout: "5s" } });
     return {
       turn: (turn) => this.#withPartitions(() => takeTurn(connection, turn)),
+      claimLanes: (request) => claimLanes(connection, request),
       replay: (claimId) => replayClaim(connection, claimId),
       settle: (settlements, worker, process) =>
         this.#withPartitions(() => settleJobs(connection, settlements, { worker, process })),

@@ -3,7 +3,8 @@
 import type { Promoted } from "../store.ts";
 import { type Runner, statement } from "./statement.ts";
 
-// A job that was there when a process died goes to its queue's suspect lane (−1).
+// A job that was there when a process died goes to its queue's suspect lane (−1), unless it has a key. One
+// with a key that has run before comes back to its place.
 const promote = statement(
   "promote_due",
   `with due as (
@@ -18,8 +19,8 @@ const promote = statement(
     insert into millrace.job (id, seq, created_at, ready_at, expires_at, queue_id, tenant_slot, lane, claim_no,
       max_runtime_ms, weight, attempt, max_attempts, crash_count, type, tenant, payload, correlation_id,
       idempotency_key, reference, meta, timeline)
-    select id, base + row_number() over (order by due_at, id), created_at, now(), expires_at, queue_id, tenant_slot,
-      case when crash_count > 0 then -1 else lane end, claim_no, max_runtime_ms, weight, attempt, max_attempts,
+    select id, coalesce(seq, base + row_number() over (order by due_at, id)), created_at, now(), expires_at, queue_id, tenant_slot,
+      case when crash_count > 0 and lane = 0 then -1 else lane end, claim_no, max_runtime_ms, weight, attempt, max_attempts,
       crash_count, type, tenant, payload, correlation_id, idempotency_key, reference, meta, timeline
     from due, base
     returning queue_id

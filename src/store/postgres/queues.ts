@@ -8,7 +8,18 @@ import { statement } from "./statement.ts";
 /** What `toQueue` reads. */
 export const queueColumns = `id, tenant, name, description, is_active, paused_at is not null as paused, max_attempts,
   enforce_unique_reference, capacity, warn_depth, retention_days, dead_retention_days, timeline_retention_days,
-  key_ttl_seconds`;
+  key_ttl_seconds, first_tenant, laned, millrace.is_controlled(queue) as controlled, fairness, ageing_step_ms,
+  concurrency, key_concurrency, throttle_starts, throttle_ms, key_throttle_starts, key_throttle_ms, dead_blocks_key,
+  rate_limit, rate_ms, tenant_rate_limit, tenant_rate_ms`;
+
+/** A setting that null switches off: absent means as it was. */
+const set = (column: string, setting: string, type: string, path = "") =>
+  `${column} = case when $3::json->'${setting}' is null then ${column} else ($3::json->${
+    path === "" ? `>'${setting}'` : `'${setting}'->>'${path}'`
+  })::${type} end`;
+
+const setRate = (limit: string, ms: string, setting: string) =>
+  `${set(limit, setting, "int", "limit")}, ${set(ms, setting, "int", "windowMs")}`;
 
 const ensure = statement(
   "ensure_queues",
@@ -37,6 +48,15 @@ const update = statement(
     timeline_retention_days = case when $3::json->'timelineRetentionDays' is null then timeline_retention_days
       else ($3::json->>'timelineRetentionDays')::smallint end,
     key_ttl_seconds = coalesce(($3::json->>'keyTtlSeconds')::int, key_ttl_seconds),
+    fairness = coalesce(($3::json->>'fair')::boolean, fairness),
+    dead_blocks_key = coalesce(($3::json->>'deadLetterBlocksKey')::boolean, dead_blocks_key),
+    ${set("ageing_step_ms", "ageingStepMs", "int")},
+    ${set("concurrency", "concurrency", "int")},
+    ${set("key_concurrency", "keyConcurrency", "int")},
+    ${setRate("throttle_starts", "throttle_ms", "throttle")},
+    ${setRate("key_throttle_starts", "key_throttle_ms", "keyThrottle")},
+    ${setRate("rate_limit", "rate_ms", "rateLimit")},
+    ${setRate("tenant_rate_limit", "tenant_rate_ms", "tenantRateLimit")},
     updated_at = now()
   where tenant = $1::text and name = $2::text returning ${queueColumns}`,
 );
@@ -79,7 +99,26 @@ export interface QueueRow {
   dead_retention_days: number | null;
   timeline_retention_days: number | null;
   key_ttl_seconds: number;
+  first_tenant: string | null;
+  laned: boolean;
+  controlled: boolean;
+  fairness: boolean;
+  ageing_step_ms: number | null;
+  concurrency: number | null;
+  key_concurrency: number | null;
+  throttle_starts: number | null;
+  throttle_ms: number | null;
+  key_throttle_starts: number | null;
+  key_throttle_ms: number | null;
+  dead_blocks_key: boolean;
+  rate_limit: number | null;
+  rate_ms: number | null;
+  tenant_rate_limit: number | null;
+  tenant_rate_ms: number | null;
 }
+
+const rate = (limit: number | null, windowMs: number | null) =>
+  limit === null || windowMs === null ? null : { limit, windowMs };
 
 export const toQueue = (row: QueueRow): Queue => ({
   id: row.id,
@@ -96,6 +135,18 @@ export const toQueue = (row: QueueRow): Queue => ({
   deadRetentionDays: row.dead_retention_days,
   timelineRetentionDays: row.timeline_retention_days,
   keyTtlSeconds: row.key_ttl_seconds,
+  fair: row.fairness,
+  ageingStepMs: row.ageing_step_ms,
+  concurrency: row.concurrency,
+  keyConcurrency: row.key_concurrency,
+  throttle: rate(row.throttle_starts, row.throttle_ms),
+  keyThrottle: rate(row.key_throttle_starts, row.key_throttle_ms),
+  deadLetterBlocksKey: row.dead_blocks_key,
+  rateLimit: rate(row.rate_limit, row.rate_ms),
+  tenantRateLimit: rate(row.tenant_rate_limit, row.tenant_rate_ms),
+  controlled: row.controlled,
+  firstTenant: row.first_tenant,
+  laned: row.laned,
 });
 
 export async function ensureQueues(

@@ -13,6 +13,9 @@ CREATE SEQUENCE millrace.flush_seq AS bigint
 CREATE SEQUENCE millrace.queue_id_seq AS integer
   START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 2147483647 OWNED BY millrace.queue.id;
 
+CREATE SEQUENCE millrace.tenant_slot_seq AS integer
+  START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 2147483647;
+
 CREATE TABLE millrace.api_key (
   id uuid NOT NULL,
   tenant text,
@@ -99,11 +102,14 @@ CREATE TABLE millrace.claim (
   expires_at timestamp with time zone,
   job_ids uuid[] STORAGE EXTERNAL NOT NULL,
   cancels uuid[],
+  queue_id integer,
+  lanes integer[],
   robot text,
   holder uuid,
   CONSTRAINT claim_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_threshold=1000, fillfactor=70);
 CREATE INDEX claim_lease ON millrace.claim USING btree (lease_id);
+CREATE INDEX claim_queue ON millrace.claim USING btree (queue_id) WHERE (queue_id IS NOT NULL);
 
 CREATE TABLE millrace.dead_job (
   id uuid NOT NULL,
@@ -136,6 +142,8 @@ CREATE TABLE millrace.dead_job (
   reprocessed_as uuid,
   closed_at timestamp with time zone,
   closed_reason text,
+  lane integer NOT NULL DEFAULT 0,
+  seq bigint,
   exception_type text,
   result json,
   CONSTRAINT dead_job_exception_type_check CHECK ((exception_type = ANY (ARRAY['application'::text, 'business'::text]))),
@@ -144,6 +152,7 @@ CREATE TABLE millrace.dead_job (
 );
 CREATE INDEX dead_job_correlation ON millrace.dead_job USING btree (correlation_id) WHERE (correlation_id IS NOT NULL);
 CREATE INDEX dead_job_fingerprint ON millrace.dead_job USING btree (error_fingerprint, finished_at);
+CREATE INDEX dead_job_lane ON millrace.dead_job USING btree (queue_id, lane) WHERE ((lane > 1) AND (state = 'dead'::text) AND (reprocessed_as IS NULL));
 CREATE INDEX dead_job_queue ON millrace.dead_job USING btree (queue_id, state, finished_at);
 CREATE INDEX dead_job_reference ON millrace.dead_job USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX dead_job_tenant ON millrace.dead_job USING btree (tenant, finished_at);
@@ -248,6 +257,14 @@ CREATE INDEX job_expiry ON millrace.job USING btree (expires_at) WHERE (expires_
 CREATE INDEX job_reference ON millrace.job USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX job_tenant ON millrace.job USING btree (tenant, id) WHERE (tenant <> 'default'::text);
 
+CREATE TABLE millrace.lane_cursor (
+  queue_id integer NOT NULL,
+  weight smallint NOT NULL,
+  slot integer NOT NULL,
+  lane integer NOT NULL,
+  CONSTRAINT lane_cursor_pkey PRIMARY KEY (queue_id, weight, slot)
+) WITH (fillfactor=50);
+
 CREATE TABLE millrace.leader (
   term bigint NOT NULL,
   holder uuid,
@@ -313,14 +330,40 @@ CREATE TABLE millrace.queue (
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
   dead_retention_days smallint,
   timeline_retention_days smallint,
+  first_tenant text,
+  fairness boolean NOT NULL DEFAULT true,
+  laned boolean NOT NULL DEFAULT false,
+  dead_blocks_key boolean NOT NULL DEFAULT false,
+  ageing_step_ms integer,
+  concurrency integer,
+  key_concurrency integer,
+  throttle_starts integer,
+  throttle_ms integer,
+  key_throttle_starts integer,
+  key_throttle_ms integer,
+  rate_limit integer,
+  rate_ms integer,
+  tenant_rate_limit integer,
+  tenant_rate_ms integer,
   deleted_at timestamp with time zone,
+  CONSTRAINT queue_ageing_step_ms_check CHECK ((ageing_step_ms > 0)),
   CONSTRAINT queue_capacity_check CHECK ((capacity >= 0)),
+  CONSTRAINT queue_concurrency_check CHECK ((concurrency > 0)),
   CONSTRAINT queue_dead_retention_days_check CHECK (((dead_retention_days >= 1) AND (dead_retention_days <= 3650))),
+  CONSTRAINT queue_key_concurrency_check CHECK ((key_concurrency > 0)),
+  CONSTRAINT queue_key_throttle_ms_check CHECK ((key_throttle_ms >= 10)),
+  CONSTRAINT queue_key_throttle_starts_check CHECK ((key_throttle_starts > 0)),
   CONSTRAINT queue_key_ttl_seconds_check CHECK ((key_ttl_seconds > 0)),
   CONSTRAINT queue_max_attempts_check CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
   CONSTRAINT queue_pkey PRIMARY KEY (id),
+  CONSTRAINT queue_rate_limit_check CHECK ((rate_limit > 0)),
+  CONSTRAINT queue_rate_ms_check CHECK ((rate_ms >= 10)),
   CONSTRAINT queue_retention_days_check CHECK (((retention_days >= 1) AND (retention_days <= 3650))),
   CONSTRAINT queue_tenant_name_key UNIQUE (tenant, name),
+  CONSTRAINT queue_tenant_rate_limit_check CHECK ((tenant_rate_limit > 0)),
+  CONSTRAINT queue_tenant_rate_ms_check CHECK ((tenant_rate_ms >= 10)),
+  CONSTRAINT queue_throttle_ms_check CHECK ((throttle_ms >= 10)),
+  CONSTRAINT queue_throttle_starts_check CHECK ((throttle_starts > 0)),
   CONSTRAINT queue_timeline_retention_days_check CHECK (((timeline_retention_days >= 1) AND (timeline_retention_days <= 3650))),
   CONSTRAINT queue_warn_depth_check CHECK ((warn_depth >= 0))
 );
@@ -336,6 +379,23 @@ CREATE TABLE millrace.queue_count (
   retried bigint NOT NULL DEFAULT 0,
   CONSTRAINT queue_count_pkey PRIMARY KEY (queue_id, process, minute)
 ) WITH (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_threshold=1000, fillfactor=50);
+
+CREATE TABLE millrace.queue_turn (
+  queue_id integer NOT NULL,
+  CONSTRAINT queue_turn_pkey PRIMARY KEY (queue_id)
+) WITH (fillfactor=50);
+
+CREATE TABLE millrace.rate_bucket (
+  key text NOT NULL,
+  most integer NOT NULL,
+  window_ms integer NOT NULL,
+  tokens double precision NOT NULL,
+  at timestamp with time zone NOT NULL,
+  wanted integer NOT NULL,
+  owed integer NOT NULL,
+  granted integer NOT NULL,
+  CONSTRAINT rate_bucket_pkey PRIMARY KEY (key)
+) WITH (fillfactor=50);
 
 CREATE TABLE millrace.scheduled_job (
   id uuid NOT NULL,
@@ -359,13 +419,54 @@ CREATE TABLE millrace.scheduled_job (
   reference text,
   meta json,
   timeline json,
+  seq bigint,
   CONSTRAINT scheduled_job_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_threshold=5000, vacuum_truncate=false);
 CREATE INDEX scheduled_job_correlation ON millrace.scheduled_job USING btree (correlation_id) WHERE (correlation_id IS NOT NULL);
 CREATE INDEX scheduled_job_due ON millrace.scheduled_job USING btree (due_at);
 CREATE INDEX scheduled_job_expiry ON millrace.scheduled_job USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX scheduled_job_lane ON millrace.scheduled_job USING btree (queue_id, lane, due_at) WHERE ((lane > 1) AND (claim_no > 0));
 CREATE INDEX scheduled_job_reference ON millrace.scheduled_job USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX scheduled_job_tenant ON millrace.scheduled_job USING btree (tenant, id) WHERE (tenant <> 'default'::text);
+
+CREATE TABLE millrace.slot_cursor (
+  queue_id integer NOT NULL,
+  weight smallint NOT NULL,
+  slot integer NOT NULL,
+  credit integer NOT NULL,
+  CONSTRAINT slot_cursor_pkey PRIMARY KEY (queue_id, weight)
+) WITH (fillfactor=50);
+
+CREATE TABLE millrace.start_count (
+  queue_id integer NOT NULL,
+  lane integer NOT NULL,
+  slice bigint NOT NULL,
+  starts integer NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT start_count_pkey PRIMARY KEY (queue_id, lane, slice)
+) WITH (fillfactor=50);
+
+CREATE TABLE millrace.tenant (
+  name text NOT NULL,
+  weight integer NOT NULL DEFAULT 1,
+  paused_at timestamp with time zone,
+  rate_limit integer,
+  rate_ms integer,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT tenant_pkey PRIMARY KEY (name),
+  CONSTRAINT tenant_rate_limit_check CHECK ((rate_limit > 0)),
+  CONSTRAINT tenant_rate_ms_check CHECK ((rate_ms >= 10)),
+  CONSTRAINT tenant_weight_check CHECK (((weight >= 1) AND (weight <= 100)))
+);
+
+CREATE TABLE millrace.tenant_slot (
+  queue_id integer NOT NULL,
+  slot integer NOT NULL,
+  tenant text NOT NULL,
+  CONSTRAINT tenant_slot_pkey PRIMARY KEY (queue_id, slot),
+  CONSTRAINT tenant_slot_queue_id_tenant_key UNIQUE (queue_id, tenant)
+);
+CREATE INDEX tenant_slot_tenant ON millrace.tenant_slot USING btree (tenant);
 
 CREATE TABLE millrace.trigger (
   id uuid NOT NULL,
@@ -399,6 +500,8 @@ CREATE TABLE millrace.trigger (
   retry_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  job_payload_version text,
+  job_expires_in_ms bigint,
   CONSTRAINT trigger_batch_size_check CHECK (((batch_size >= 1) AND (batch_size <= 1000))),
   CONSTRAINT trigger_check CHECK (
 CASE type
@@ -557,6 +660,15 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION millrace.channel()
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select 'millrace_' || s.nspname from pg_class t join pg_namespace s on s.oid = t.relnamespace
+  where t.oid = 'millrace.job'::regclass
+$function$;
+
 CREATE OR REPLACE FUNCTION millrace.check_enqueue(names text[], payload jsonb, delay interval, priority integer, max_attempts integer, expires_in interval)
  RETURNS void
  LANGUAGE plpgsql
@@ -595,7 +707,161 @@ begin
   end if;
 end $function$;
 
-CREATE OR REPLACE FUNCTION millrace.enqueue(type text, payload jsonb, queue text DEFAULT 'default'::text, tenant text DEFAULT 'default'::text, key text DEFAULT NULL::text, delay interval DEFAULT NULL::interval, priority integer DEFAULT 5, reference text DEFAULT NULL::text, correlation_id text DEFAULT NULL::text, max_attempts integer DEFAULT NULL::integer, expires_in interval DEFAULT NULL::interval)
+CREATE OR REPLACE FUNCTION millrace.claim_lanes(p_claim uuid, p_lease uuid, p_queue integer, p_most integer, p_types text[], p_suspect boolean)
+ RETURNS TABLE(id uuid, claim_no integer, type text, queue_id integer, tenant text, attempt smallint, max_attempts smallint, crash_count smallint, payload json, created_at double precision, started_at double precision, weight smallint, seq double precision, rare json, tid tid)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  q millrace.queue;
+  at timestamptz;
+  gate record;
+  held jsonb := '{}';
+  paused text[];
+  weights smallint[];
+  open smallint[];
+  w smallint;
+  before timestamptz;
+  room int;
+  turn int := 0;
+  rounds int;
+  slots int[];
+  shares int[];
+  quotas int[];
+  left_slots int[];
+  left_shares int[];
+  current int;
+  credit int;
+  got record;
+  got_any boolean;
+  ids uuid[] := '{}';
+  tids tid[] := '{}';
+  lanes int[] := '{}';
+  turns int[] := '{}';
+  deadline timestamptz;
+begin
+  insert into millrace.queue_turn values (p_queue) on conflict do nothing;
+  perform from millrace.queue_turn t where t.queue_id = p_queue for update;
+  at := clock_timestamp();
+  select * into q from millrace.queue x where x.id = p_queue;
+  paused := (select array_agg(t.name) from millrace.tenant t where t.paused_at is not null);
+  -- Whole claims are at least what is held of them: far below the limit, that is enough to know.
+  if q.laned or p_most > q.concurrency - (
+      select coalesce(sum(cardinality(c.job_ids)), 0) from millrace.claim c where c.queue_id = p_queue) then
+    select coalesce(jsonb_object_agg(h.lane, h.n), '{}') into held
+    from (select x.lane, count(*) as n from millrace.held_lanes(p_queue) x group by x.lane) h;
+  end if;
+  gate := millrace.queue_gate(q, (select coalesce(sum(e.value::int), 0)::int from jsonb_each_text(held) e), at);
+  room := least(p_most, gate.room);
+  weights := array(select x from millrace.queue_weights(p_queue) x);
+  open := weights;
+  while room > 0 and cardinality(open) > 0 loop
+    w := open[1];
+    before := 'infinity';
+    if q.ageing_step_ms is not null and cardinality(open) > 1 then
+      select h.weight, coalesce(h.next - h.weight * q.ageing_step_ms * interval '1 ms', 'infinity') into w, before from (
+        select a.weight, a.due, lead(a.due) over (order by a.due) as next from (
+          select x.weight, x.weight * q.ageing_step_ms * interval '1 ms'
+            + coalesce(millrace.oldest_ready(q, x.weight, p_types, paused, at), 'infinity') as due
+          from unnest(open) x (weight)) a
+      ) h order by h.due limit 1;
+    end if;
+    current := null;
+    credit := 0;
+    select c.slot, c.credit into current, credit from millrace.slot_cursor c where c.queue_id = p_queue and c.weight = w;
+    select array_agg(x.slot), array_agg(x.share) into slots, shares
+    from millrace.slots_in_turn(q, w, coalesce(current + case when credit > 0 then 0 else 1 end, 0), room + 32) x;
+    if slots[1] is distinct from current then
+      credit := 0;
+    end if;
+    got_any := false;
+    while room > 0 and cardinality(slots) > 0 loop
+      rounds := greatest(1, room / (select sum(x) from unnest(shares) x));
+      quotas := array(select rounds * x.share from unnest(shares) with ordinality x (share, i) order by x.i);
+      if credit > 0 then
+        quotas[1] := quotas[1] - greatest(0, shares[1] - credit);
+      end if;
+      -- One visit after the other until there is no room: the limit ends it. No condition but these on the rows that were
+      -- picked: with the queue's id the plan was seen to walk through the whole queue.
+      with picked as materialized (
+        select p.tid, p.suspect, row_number() over (partition by p.suspect) as nth
+        from unnest(slots, quotas) with ordinality v (slot, quota, i) cross join lateral millrace.pick_lanes(
+          q, w, v.slot, least(room, v.quota), before, p_types, p_suspect, paused, weights, held, at) p limit room
+      ), taken as (
+        update millrace.job j set claim_id = p_claim, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = at
+        where j.ctid = any (array(select x.ctid from millrace.job x
+          where x.ctid = any (array(select p.tid from picked p where not p.suspect or p.nth = 1))
+            and x.claim_id is null for update skip locked))
+        returning j.id, j.ctid as tid, j.tenant_slot, j.lane, j.crash_count, j.seq, j.max_runtime_ms
+      ), placed as (
+        select t.*, v.i, turn + (row_number() over (partition by v.i order by t.seq) - 1)::int / v.share as turn
+        from taken t join unnest(slots, shares) with ordinality v (slot, share, i) on v.slot = t.tenant_slot
+      )
+      select count(*)::int as n, array_agg(t.id order by t.i, t.seq) as ids, array_agg(t.tid order by t.i, t.seq) as tids,
+        array_agg(t.lane order by t.i, t.seq) as lanes, array_agg(t.turn order by t.i, t.seq) as turns,
+        bool_or(t.crash_count > 0) as suspect, at + min(t.max_runtime_ms) * interval '1 ms' as deadline,
+        array(select coalesce(c.n, 0) from generate_subscripts(slots, 1) g (i)
+          left join (select x.i, count(*)::int as n from placed x group by x.i) c on c.i = g.i order by g.i) as by_slot
+      into got from placed t;
+      if got.n > 0 then
+        got_any := true;
+        ids := ids || got.ids;
+        tids := tids || got.tids;
+        lanes := lanes || got.lanes;
+        turns := turns || got.turns;
+        deadline := least(deadline, got.deadline);
+        p_suspect := p_suspect and not got.suspect;
+        if q.laned or q.throttle_starts is not null then
+          held := millrace.note_starts(q, got.lanes, held, at);
+        end if;
+      end if;
+      left_slots := '{}';
+      left_shares := '{}';
+      for i in 1 .. cardinality(slots) loop
+        current := slots[i];
+        credit := 0;
+        if got.by_slot[i] >= least(room, quotas[i]) then
+          left_slots := left_slots || slots[i];
+          left_shares := left_shares || shares[i];
+          credit := least(shares[i], quotas[i] - got.by_slot[i]);
+        end if;
+        room := room - got.by_slot[i];
+        exit when room <= 0;
+        credit := 0;
+      end loop;
+      turn := turn + rounds;
+      slots := left_slots;
+      shares := left_shares;
+    end loop;
+    if q.fair and current is not null then
+      insert into millrace.slot_cursor as c values (p_queue, w, current, coalesce(credit, 0))
+      on conflict (queue_id, weight) do update set slot = excluded.slot, credit = excluded.credit;
+    end if;
+    if before = 'infinity' or not got_any then
+      open := array_remove(open, w);
+    end if;
+  end loop;
+  if cardinality(ids) > 0 then
+    insert into millrace.claim (id, lease_id, deadline, job_ids, queue_id, lanes)
+    values (p_claim, p_lease, deadline, ids, p_queue, lanes);
+  end if;
+  return query select null::uuid, null::int, null, p_queue, null, null::smallint, null::smallint, null::smallint,
+    json_build_object('reason', gate.reason, 'freeMs', extract(epoch from gate.free_at - at) * 1000,
+      -- Because it may not start, that is: what has just come is announced.
+      'waiting', (gate.room < p_most or q.laned or paused is not null) and cardinality(ids) < p_most and exists (
+        select from millrace.job j where j.queue_id = p_queue and j.claim_id is null),
+      'order', (select string_agg(x.id::text, ',' order by x.turn, x.place)
+        from unnest(ids, turns) with ordinality x (id, turn, place))),
+    null::float8, null::float8, null::smallint, null::float8, null::json, null::tid;
+  return query select j.id, j.claim_no, j.type, j.queue_id, j.tenant, j.attempt, j.max_attempts, j.crash_count, j.payload,
+    date_part('epoch', j.created_at), date_part('epoch', j.started_at), j.weight, j.seq::float8,
+    case when num_nonnulls(j.max_runtime_ms, j.correlation_id, j.idempotency_key, j.reference, j.meta, j.timeline) > 0
+      then json_build_array(j.max_runtime_ms, j.correlation_id, j.idempotency_key, j.reference, j.meta, j.timeline) end,
+    j.ctid
+  from millrace.job j where j.ctid = any (tids) and j.claim_id = p_claim;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.enqueue(type text, payload jsonb, queue text DEFAULT 'default'::text, tenant text DEFAULT 'default'::text, key text DEFAULT NULL::text, delay interval DEFAULT NULL::interval, priority integer DEFAULT 5, reference text DEFAULT NULL::text, correlation_id text DEFAULT NULL::text, max_attempts integer DEFAULT NULL::integer, expires_in interval DEFAULT NULL::interval, ordering_key text DEFAULT NULL::text, limit_key text DEFAULT NULL::text)
  RETURNS uuid
  LANGUAGE plpgsql
 AS $function$
@@ -610,10 +876,19 @@ declare
   request bytea;
   owner record;
   depth bigint;
-  channel text;
+  slot int := 0;
+  lane int := coalesce(millrace.lane_of(enqueue.tenant, enqueue.ordering_key, true),
+    millrace.lane_of(enqueue.tenant, enqueue.limit_key, false), 0);
+  notes jsonb := jsonb_strip_nulls(jsonb_build_object(
+    'source', 'sql', 'orderingKey', enqueue.ordering_key, 'limitKey', enqueue.limit_key));
 begin
+  if enqueue.ordering_key is not null and enqueue.limit_key is not null then
+    raise exception using errcode = 'MR400',
+      message = 'OPTION_INVALID: a job has an ordering_key or a limit_key, not both';
+  end if;
   perform millrace.check_enqueue(
-    array[enqueue.type, enqueue.queue, enqueue.tenant, enqueue.key, enqueue.reference, enqueue.correlation_id],
+    array[enqueue.type, enqueue.queue, enqueue.tenant, enqueue.key, enqueue.reference, enqueue.correlation_id,
+      enqueue.ordering_key, enqueue.limit_key],
     body, enqueue.delay, enqueue.priority, enqueue.max_attempts, enqueue.expires_in);
   target := millrace.ensure_queue(enqueue.queue);
   attempts := coalesce(enqueue.max_attempts, target.max_attempts, 5);
@@ -654,26 +929,29 @@ begin
     end if;
   end if;
 
+  if target.fairness and target.first_tenant is distinct from enqueue.tenant then
+    slot := millrace.slot_of(target.id, enqueue.tenant);
+  end if;
+  if lane > 0 and not target.laned then
+    perform millrace.use_lanes(target.id);
+  end if;
   if due is null then
     insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant, payload,
-      expires_at, correlation_id, idempotency_key, reference, meta)
+      expires_at, correlation_id, idempotency_key, reference, meta, tenant_slot, lane)
     values (new_id, nextval('millrace.flush_seq') * 1024, now(), now(), target.id, enqueue.priority, attempts,
       enqueue.type, enqueue.tenant, body::json, expiry, enqueue.correlation_id, enqueue.key, enqueue.reference,
-      '{"source":"sql"}');
+      notes::json, slot, lane);
   else
     insert into millrace.scheduled_job (id, due_at, created_at, queue_id, weight, max_attempts, type, tenant, payload,
-      expires_at, correlation_id, idempotency_key, reference, meta)
+      expires_at, correlation_id, idempotency_key, reference, meta, tenant_slot, lane)
     values (new_id, due, now(), target.id, enqueue.priority, attempts,
       enqueue.type, enqueue.tenant, body::json, expiry, enqueue.correlation_id, enqueue.key, enqueue.reference,
-      '{"source":"sql"}');
+      notes::json, slot, lane);
   end if;
   insert into millrace.queue_count (queue_id, process, minute, enqueued)
   values (target.id, gen_random_uuid(), date_trunc('minute', now()), 1);
 
-  -- The configured schema may have any name, and the channel is named after it.
-  select 'millrace_' || s.nspname into channel
-  from pg_class t join pg_namespace s on s.oid = t.relnamespace where t.oid = 'millrace.job'::regclass;
-  perform pg_notify(channel, case when due is null then 'late ' || target.id
+  perform pg_notify(millrace.channel(), case when due is null then 'late ' || target.id
     else 'due ' || round(extract(epoch from enqueue.delay) * 1000)::bigint end);
   return new_id;
 end $function$;
@@ -700,6 +978,17 @@ begin
   return found_queue;
 end $function$;
 
+CREATE OR REPLACE FUNCTION millrace.held_lanes(queue integer)
+ RETURNS TABLE(lane integer, job_id uuid, claim_id uuid)
+ LANGUAGE sql
+ STABLE ROWS 100
+AS $function$
+  select x.lane, x.id, c.id from millrace.claim c
+  cross join lateral unnest(c.job_ids, c.lanes) x (id, lane)
+  cross join lateral (select from millrace.job j where j.id = x.id and j.claim_id = c.id limit 1) held
+  where c.queue_id = queue
+$function$;
+
 CREATE OR REPLACE FUNCTION millrace.is_business(exception_type text, result json, error_message text)
  RETURNS boolean
  LANGUAGE sql
@@ -711,6 +1000,61 @@ AS $function$
       error_message) ilike '%business%' end
 $function$;
 
+CREATE OR REPLACE FUNCTION millrace.is_controlled(q millrace.queue)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select q.fair or q.laned or q.ageing_step_ms is not null or q.concurrency is not null
+    or q.throttle_starts is not null or exists (
+      select from millrace.tenant t where t.paused_at is not null and (not q.fairness
+        or exists (select from millrace.tenant_slot s where s.queue_id = q.id and s.tenant = t.name)
+        or exists (select from millrace.trigger r where r.job_queue_id = q.id and r.tenant = t.name)))
+$function$;
+
+CREATE OR REPLACE FUNCTION millrace.lane_gate(q millrace.queue, lane integer, held integer, at timestamp with time zone)
+ RETURNS TABLE(reason text, room integer, free_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE ROWS 1
+AS $function$
+  select g.reason, case when g.reason is null then g.room else 0 end, g.free_at from (
+    select case
+        when lane_gate.lane <= 0 then null
+        when lane_gate.lane % 2 = 0 and held >= (q).key_concurrency then 'key_concurrency'
+        when lane_gate.lane % 2 = 1 and held > 0 then 'order_running'
+        when retry.due_at is not null then 'order_retrying'
+        when dead.yes then 'order_dead'
+        when throttle.room < 1 then 'key_throttle'
+      end as reason,
+      least(case when lane_gate.lane > 0 and lane_gate.lane % 2 = 1 then 1
+        when lane_gate.lane > 0 then coalesce((q).key_concurrency - held, 2147483647) else 2147483647 end,
+        throttle.room) as room,
+      coalesce(retry.due_at, throttle.free_at) as free_at
+    from (values (true)) one (row)
+    left join lateral (
+      select s.due_at from millrace.scheduled_job s
+      where s.queue_id = (q).id and s.lane = lane_gate.lane and s.lane > 1 and s.claim_no > 0 and lane_gate.lane % 2 = 1
+      order by s.due_at limit 1) retry on true
+    left join lateral (
+      select true as yes from millrace.dead_job d
+      where (q).dead_blocks_key and d.queue_id = (q).id and d.lane = lane_gate.lane and d.lane > 1 and d.state = 'dead'
+        and d.reprocessed_as is null and lane_gate.lane % 2 = 1 limit 1) dead on true
+    left join lateral (
+      select t.room, t.free_at from millrace.throttle_gate(
+        (q).id, lane_gate.lane, (q).key_throttle_starts, (q).key_throttle_ms, lane_gate.at) t
+      where (q).key_throttle_starts is not null and lane_gate.lane > 0 limit 1) throttle on true
+  ) g
+$function$;
+
+CREATE OR REPLACE FUNCTION millrace.lane_of(tenant text, key text, ordered boolean)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select (('x' || substr(encode(sha256(convert_to(tenant || E'\n' || key, 'UTF8')), 'hex'), 1, 8))::bit(32)::bigint
+    % 1073741823 + 1)::int * 2 + case when ordered then 1 else 0 end
+$function$;
+
 CREATE OR REPLACE FUNCTION millrace.new_job_id()
  RETURNS uuid
  LANGUAGE sql
@@ -720,12 +1064,211 @@ AS $function$
     || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
 $function$;
 
+CREATE OR REPLACE FUNCTION millrace.note_starts(q millrace.queue, started integer[], held jsonb, at timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+AS $function$
+declare
+  ms bigint := floor(extract(epoch from at) * 1000);
+begin
+  insert into millrace.start_count as c (queue_id, lane, slice, starts, expires_at)
+  select q.id, s.lane, ms / ceil(s.window_ms / 10.0)::bigint, s.starts, at + 2 * s.window_ms * interval '1 ms' from (
+    select 0 as lane, q.throttle_ms as window_ms, cardinality(started) as starts where q.throttle_starts is not null
+    union all
+    select l.lane, q.key_throttle_ms, count(*)::int from unnest(started) l (lane)
+    where q.key_throttle_starts is not null and l.lane > 0 group by l.lane) s
+  on conflict (queue_id, lane, slice) do update set starts = c.starts + excluded.starts;
+  return held || (
+    select coalesce(jsonb_object_agg(l.lane, l.n + coalesce((held ->> l.lane::text)::int, 0)), '{}')
+    from (select x.lane, count(*) as n from unnest(started) x (lane) group by x.lane) l);
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.oldest_ready(q millrace.queue, p_weight smallint, p_types text[], p_paused text[], at timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select min(h.ready_at) from millrace.slots_in_turn(q, p_weight, 0, 1000) s cross join lateral (
+    select j.ready_at from millrace.job j
+    where j.queue_id = q.id and j.weight = p_weight and j.tenant_slot = s.slot and j.lane >= 0 and j.claim_id is null
+      and (j.expires_at is null or j.expires_at > at) and (p_types is null or j.type = any (p_types))
+      and (p_paused is null or j.tenant <> all (p_paused))
+    order by j.lane, j.seq limit 1) h
+$function$;
+
+CREATE OR REPLACE FUNCTION millrace.pick_lanes(q millrace.queue, p_weight smallint, p_slot integer, p_room integer, p_before timestamp with time zone, p_types text[], p_suspect boolean, p_paused text[], weights smallint[], held jsonb, at timestamp with time zone)
+ RETURNS TABLE(tid tid, suspect boolean)
+ LANGUAGE plpgsql
+ ROWS 100
+AS $function$
+declare
+  start int;
+  last int;
+  low int;
+  high int;
+  got int;
+  seen record;
+begin
+  return query select j.ctid, j.lane = -1 from (values (-1, 1), (0, p_room)) l (lane, most) cross join lateral (
+    select j.ctid, j.lane from millrace.job j
+    where j.queue_id = q.id and j.weight = p_weight and j.tenant_slot = p_slot and j.lane = l.lane
+      and j.claim_id is null and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
+      and (p_types is null or j.type = any (p_types)) and (p_paused is null or j.tenant <> all (p_paused))
+    order by j.seq limit l.most) j where p_suspect or j.lane = 0 limit p_room;
+  get diagnostics got = row_count;
+  p_room := p_room - got;
+  if p_room <= 0 or not q.laned then
+    return;
+  end if;
+  start := coalesce((select c.lane from millrace.lane_cursor c
+    where c.queue_id = q.id and c.weight = p_weight and c.slot = p_slot), 0);
+  for low, high in values (start, 2147483647), (0, start) loop
+    -- Streamed: what lies behind the last one wanted is not looked at. Lanes that are blocked come without a job.
+    for seen in with recursive visit (lane, n) as (
+      select (select j.lane from millrace.job j where j.queue_id = q.id and j.weight = p_weight
+        and j.tenant_slot = p_slot and j.lane > low and j.lane <= high order by j.lane limit 1), 1
+      union all
+      select (select j.lane from millrace.job j where j.queue_id = q.id and j.weight = p_weight
+        and j.tenant_slot = p_slot and j.lane > v.lane and j.lane <= high order by j.lane limit 1), v.n + 1
+      from visit v where v.lane is not null and v.n < 4 * p_room + 256
+    )
+    select v.lane, h.tid, h.crash_count > 0 as suspect from visit v
+    cross join lateral millrace.lane_gate(q, v.lane, coalesce((held ->> v.lane::text)::int, 0), at) g
+    left join lateral (
+      select * from (
+        select j.ctid as tid, j.crash_count, j.type, j.tenant, j.seq from millrace.job j
+        where j.queue_id = q.id and j.weight = p_weight and j.tenant_slot = p_slot and j.lane = v.lane
+          and j.claim_id is null and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
+          and (v.lane % 2 = 1 or ((p_types is null or j.type = any (p_types)) and (p_suspect or j.crash_count = 0)))
+        order by j.seq limit least(g.room, p_room)) h
+      where (p_types is null or h.type = any (p_types)) and (p_suspect or h.crash_count = 0)
+        and (p_paused is null or h.tenant <> all (p_paused))
+        and (v.lane % 2 = 0 or cardinality(weights) = 1 or not exists (
+          select from millrace.job o
+          where o.queue_id = q.id and o.weight = any (weights) and o.tenant_slot = p_slot and o.lane = v.lane
+            and o.seq < h.seq and (o.expires_at is null or o.expires_at > at)))
+    ) h on true where v.lane is not null loop
+      last := seen.lane;
+      if seen.tid is not null then
+        tid := seen.tid;
+        suspect := seen.suspect;
+        return next;
+        p_room := p_room - 1;
+      end if;
+      exit when p_room <= 0;
+    end loop;
+    exit when p_room <= 0;
+  end loop;
+  if last is not null then
+    insert into millrace.lane_cursor as c values (q.id, p_weight, p_slot, last)
+    on conflict (queue_id, weight, slot) do update set lane = excluded.lane;
+  end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.queue_gate(q millrace.queue, held integer, at timestamp with time zone, OUT reason text, OUT room integer, OUT free_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  throttle record;
+begin
+  room := 2147483647;
+  reason := case when not q.is_active then 'queue_inactive' when q.paused_at is not null then 'queue_paused'
+    when held >= q.concurrency then 'concurrency' end;
+  if reason is not null then
+    room := 0;
+    return;
+  end if;
+  room := least(room, q.concurrency - held);
+  if q.throttle_starts is not null then
+    throttle := millrace.throttle_gate(q.id, 0, q.throttle_starts, q.throttle_ms, at);
+    if throttle.room < 1 then
+      reason := 'throttle';
+      free_at := throttle.free_at;
+    end if;
+    room := least(room, greatest(0, throttle.room));
+  end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.queue_weights(queue integer)
+ RETURNS SETOF smallint
+ LANGUAGE sql
+ STABLE ROWS 3
+AS $function$
+  with recursive head (weight) as (
+    select (select j.weight from millrace.job j where j.queue_id = queue order by j.weight limit 1)
+    union all
+    select (select j.weight from millrace.job j where j.queue_id = queue and j.weight > h.weight order by j.weight limit 1)
+    from head h where h.weight is not null
+  )
+  select weight from head where weight is not null
+$function$;
+
 CREATE OR REPLACE FUNCTION millrace.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
   raise exception 'the audit trail is append-only' using errcode = 'MR403';
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.slot_of(queue integer, tenant text)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  own int;
+begin
+  select s.slot into own from millrace.tenant_slot s where s.queue_id = slot_of.queue and s.tenant = slot_of.tenant;
+  if found then
+    return own;
+  end if;
+  -- A paused tenant gets a slot that plain claims do not look into.
+  update millrace.queue q set first_tenant = slot_of.tenant where q.id = slot_of.queue and q.first_tenant is null
+    and not exists (select from millrace.tenant t where t.name = slot_of.tenant and t.paused_at is not null);
+  own := case when found then 0 else nextval('millrace.tenant_slot_seq') end;
+  insert into millrace.tenant_slot (queue_id, slot, tenant) values (slot_of.queue, own, slot_of.tenant)
+  on conflict do nothing;
+  if found and own > 0 then
+    update millrace.queue q set fair = true where q.id = slot_of.queue and not q.fair;
+    perform pg_notify(millrace.channel(), 'queues');
+  end if;
+  select s.slot into own from millrace.tenant_slot s where s.queue_id = slot_of.queue and s.tenant = slot_of.tenant;
+  return own;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.slots_in_turn(q millrace.queue, p_weight smallint, first integer, most integer)
+ RETURNS TABLE(slot integer, share integer)
+ LANGUAGE plpgsql
+ STABLE ROWS 10
+AS $function$
+declare
+  low int;
+  high int;
+  got int;
+begin
+  if not q.fair then
+    return query select 0, 1;
+    return;
+  end if;
+  for low, high in values (first, 2147483647), (0, first - 1) loop
+    return query with recursive next (slot) as (
+      select (select j.tenant_slot from millrace.job j where j.queue_id = q.id and j.weight = p_weight
+        and j.tenant_slot >= low and j.tenant_slot <= high order by j.tenant_slot limit 1)
+      union all
+      select (select j.tenant_slot from millrace.job j where j.queue_id = q.id and j.weight = p_weight
+        and j.tenant_slot > n.slot and j.tenant_slot <= high order by j.tenant_slot limit 1)
+      from next n where n.slot is not null
+    )
+    select n.slot, coalesce(t.weight, 1) from next n
+    left join millrace.tenant_slot s on s.queue_id = q.id and s.slot = n.slot
+    left join millrace.tenant t on t.name = s.tenant
+    where n.slot is not null and t.paused_at is null limit most;
+    get diagnostics got = row_count;
+    most := most - got;
+    exit when most <= 0;
+  end loop;
 end $function$;
 
 CREATE OR REPLACE FUNCTION millrace.tally_dead()
@@ -763,4 +1306,32 @@ begin
   where b.state = 'completed' and a.state <> 'completed' group by b.queue_id order by b.queue_id
   on conflict (queue_id, bucket) do update set done_deleted = t.done_deleted + excluded.done_deleted;
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.throttle_gate(queue integer, lane integer, most integer, window_ms integer, at timestamp with time zone, OUT room integer, OUT free_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  slice_ms bigint := ceil(window_ms / 10.0);
+  now_slice bigint := floor(extract(epoch from at) * 1000)::bigint / slice_ms;
+begin
+  select most - coalesce(sum(c.starts), 0) into room from millrace.start_count c
+  where c.queue_id = throttle_gate.queue and c.lane = throttle_gate.lane and c.slice >= now_slice - 10;
+  if room < 1 then
+    select to_timestamp((max(s.slice) + 11) * slice_ms / 1000.0) into free_at from (
+      select c.slice, sum(c.starts) over (order by c.slice desc) as later from millrace.start_count c
+      where c.queue_id = throttle_gate.queue and c.lane = throttle_gate.lane and c.slice >= now_slice - 10
+    ) s where s.later >= most;
+  end if;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.use_lanes(queue integer)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update millrace.queue q set laned = true where q.id = use_lanes.queue and not q.laned;
+  perform pg_notify(millrace.channel(), 'queues') where found;
 end $function$;

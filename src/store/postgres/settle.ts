@@ -38,19 +38,21 @@ export const moveEnded = `current as materialized (
   delayed as (
     insert into millrace.scheduled_job (id, due_at, created_at, expires_at, queue_id, tenant_slot, lane, claim_no,
       max_runtime_ms, weight, attempt, max_attempts, crash_count, type, tenant, payload, correlation_id,
-      idempotency_key, reference, meta, timeline)
+      idempotency_key, reference, meta, timeline, seq)
     select id, now() + delay_ms * interval '1 ms', created_at, expires_at, queue_id, tenant_slot, lane, claim_no,
       max_runtime_ms, weight, new_attempt, max_attempts, new_crash_count, type, tenant, payload, correlation_id,
-      idempotency_key, reference, meta, new_timeline
+      idempotency_key, reference, meta, new_timeline, case when lane > 1 then seq end
     from ended where kind in ('retried', 'snoozed')
   ),
   buried as (
     insert into millrace.dead_job (id, created_at, started_at, finished_at, expires_at, queue_id, claim_id, claim_no,
       max_runtime_ms, weight, attempt, max_attempts, crash_count, type, tenant, worker, payload, correlation_id,
-      idempotency_key, reference, meta, timeline, error_class, error_fingerprint, error_message, error_stack)
+      idempotency_key, reference, meta, timeline, error_class, error_fingerprint, error_message, error_stack,
+      lane, seq)
     select id, created_at, started_at, now(), expires_at, queue_id, claim_id, claim_no,
       max_runtime_ms, weight, new_attempt, max_attempts, new_crash_count, type, tenant, $2::text, payload, correlation_id,
-      idempotency_key, reference, meta, new_timeline, error_class, fingerprint, message, stack
+      idempotency_key, reference, meta, new_timeline, error_class, fingerprint, message, stack,
+      lane, case when lane > 1 then seq end
     from ended where kind = 'dead'
   ),
   archived as (

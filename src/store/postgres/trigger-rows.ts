@@ -27,7 +27,9 @@ export interface TriggerRow {
   job_weight: number;
   job_max_attempts: number | null;
   job_max_runtime_ms: number | null;
+  job_expires_in_ms: string | null;
   job_category: string | null;
+  job_payload_version: string | null;
   payload: unknown;
   handled_until: Date | null;
   last_fired_at: Date | null;
@@ -65,7 +67,9 @@ export const toTrigger = (row: TriggerRow): Trigger => ({
   weight: row.job_weight,
   maxAttempts: row.job_max_attempts,
   maxRuntimeMs: row.job_max_runtime_ms,
+  expiresInMs: row.job_expires_in_ms === null ? null : Number(row.job_expires_in_ms),
   category: row.job_category,
+  payloadVersion: row.job_payload_version,
   payload: row.payload,
   lastFiredAt: row.last_fired_at,
   nextFireAt: row.next_fire_at,
@@ -98,7 +102,9 @@ export const settingColumns = [
   "job_weight",
   "job_max_attempts",
   "job_max_runtime_ms",
+  "job_expires_in_ms",
   "job_category",
+  "job_payload_version",
   "payload",
 ];
 
@@ -121,6 +127,8 @@ export const settingValues = (settings: TriggerSettings): unknown[] => [
   settings.weight,
   settings.maxAttempts,
   settings.maxRuntimeMs,
+  settings.expiresInMs,
   settings.category,
+  settings.payloadVersion,
   JSON.stringify(settings.payload),
 ];

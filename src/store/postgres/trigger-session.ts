@@ -6,16 +6,24 @@ import type { Database } from "./database.ts";
 import { asUnavailable, isRetryable } from "./failures.ts";
 import { type InTransaction, inTerm } from "./leader.ts";
 import { type RunStatement, statement } from "./statement.ts";
-import { type FireContext, fireTrigger } from "./trigger-fire.ts";
+import { fireTrigger, fireTriggers } from "./trigger-fire.ts";
 import { endItems, heldItems, type ItemEnd } from "./trigger-items.ts";
+import type { FireContext } from "./trigger-jobs.ts";
 
+const found = `t.id, t.name, t.tenant, t.type, t.failures, now() as "seenAt"`;
+
+// Whoever fired last fires most often: a second is long for it, and a burst of others may take several.
 const due = statement(
   "trigger_due",
-  `(select id, name, tenant, failures from millrace.trigger
-    where enabled and next_fire_at <= now() and (retry_at is null or retry_at <= now())
-    order by next_fire_at limit $1::int)
+  `(select ${found} from millrace.trigger t
+    where t.enabled and t.next_fire_at <= now() and (t.retry_at is null or t.retry_at <= now())
+    order by t.last_fired_at desc nulls last limit 20)
   union all
-  (select t.id, t.name, t.tenant, t.failures from millrace.trigger t
+  (select ${found} from millrace.trigger t
+    where t.enabled and t.next_fire_at <= now() and (t.retry_at is null or t.retry_at <= now())
+    order by t.next_fire_at limit $1::int)
+  union all
+  (select ${found} from millrace.trigger t
     cross join lateral (select from millrace.queue q where q.id = t.queue_id and q.paused_at is null and q.is_active) q
     cross join lateral (
       select from millrace.job j where j.queue_id = t.queue_id and j.tenant = t.tenant and j.claim_id is null
@@ -110,12 +118,18 @@ export function triggerSession(options: TriggerSessionOptions): TriggerSession {
   const transaction: InTransaction =
     options.transaction ?? ((body) => connection.transaction((run) => body(run)));
   return {
-    due: async (limit) => connection.query<DueTrigger>(due, [limit]),
-    fire: (id) =>
-      transaction((run) => fireTrigger(run, id, options)).catch((error: unknown) => {
-        if (isRetryable(error)) return null;
-        throw asUnavailable(error);
-      }),
+    async due(limit) {
+      const rows = await connection.query<DueTrigger>(due, [limit]);
+      return [...new Map(rows.map((row) => [row.id, row])).values()];
+    },
+    fire: (id, seenAt) =>
+      transaction((run) => fireTrigger(run, id, seenAt, options)).catch((error: unknown) =>
+        nothingIfBusy(error, null),
+      ),
+    fireTogether: (ids, seenAt) =>
+      transaction((run) => fireTriggers(run, ids, seenAt, options)).catch((error: unknown) =>
+        nothingIfBusy(error, ids.map(nobody)),
+      ),
     noteFailure: (id, error, delayMs) =>
       transaction(async (run) => {
         const [row] = await run(noteFailure, [id, JSON.stringify(error), delayMs]);
@@ -147,6 +161,13 @@ export function triggerSession(options: TriggerSessionOptions): TriggerSession {
     },
     close: () => connection.close(),
   };
+}
+
+const nobody = () => null;
+
+function nothingIfBusy<T>(error: unknown, nothing: T): T {
+  if (isRetryable(error)) return nothing;
+  throw asUnavailable(error);
 }
 
 /** How many items ended with their job; null: somebody else ends them. */

@@ -46,7 +46,13 @@ const forgetNames = statement(
 
 const forgetGone = statement(
   "forget_gone_processes",
-  `with workers as (delete from millrace.dead_worker where expires_at < now() - interval '1 day')
+  `with workers as (delete from millrace.dead_worker where expires_at < now() - interval '1 day'),
+  starts as (delete from millrace.start_count where expires_at < now()),
+  -- A full bucket is as good as none.
+  buckets as (
+    delete from millrace.rate_bucket
+    where at < now() - (most - tokens) / most * window_ms * interval '1 ms' - interval '1 minute'
+  )
   delete from millrace.producer where seen_at < now() - interval '1 day'`,
 );
 

@@ -1,0 +1,48 @@
+// Claiming in controlled queues. One call of a function that locks, looks and takes: a worker that is
+// stopped meanwhile holds nobody up. See docs/design/flow-control.md.
+
+import type { LaneClaimed, LaneClaimRequest } from "../flow.ts";
+import type { Claimed } from "../store.ts";
+import { toJobs } from "./claim.ts";
+import type { Connection } from "./connection.ts";
+import { arrayText, statement } from "./statement.ts";
+
+const claim = statement(
+  "claim_lanes",
+  `select * from millrace.claim_lanes($1::uuid, $2::uuid, $3::int, $4::int, $5::text[], $6::boolean)`,
+);
+
+interface About {
+  readonly reason: string | null;
+  readonly freeMs: number | null;
+  readonly waiting: boolean;
+  readonly order: string | null;
+}
+
+export async function claimLanes(
+  connection: Connection,
+  request: LaneClaimRequest,
+): Promise<LaneClaimed> {
+  const { claimId, leaseId, queueId, limit, types, suspect } = request;
+  const [first, ...rows] = await connection.rows(claim, [
+    claimId,
+    leaseId,
+    String(queueId),
+    String(limit),
+    types === null ? null : arrayText(types),
+    String(suspect),
+  ]);
+  const about = first?.[8] as About;
+  return {
+    jobs: inOrder(toJobs(claimId, rows), about.order),
+    waiting: about.waiting,
+    reason: about.reason,
+    freeInMs: about.freeMs === null ? null : Math.max(0, about.freeMs),
+  };
+}
+
+/** Turns are kept by those who run what was claimed, too. */
+function inOrder(jobs: Claimed["jobs"], order: string | null): Claimed["jobs"] {
+  const byId = new Map(jobs.map((job) => [job.id, job]));
+  return (order ?? "").split(",").flatMap((id) => byId.get(id) ?? []);
+}

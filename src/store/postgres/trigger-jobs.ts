@@ -1,0 +1,102 @@
+// The jobs that triggers make, and whether their queues take them.
+
+import { MillraceError } from "../../domain/errors.ts";
+import { keptVersion } from "../../domain/payload-version.ts";
+import { payloadOf, type Trigger } from "../../domain/trigger.ts";
+import type { NewJob } from "../store.ts";
+import { enqueueJobs } from "./enqueue.ts";
+import { noticeTexts } from "./notices.ts";
+import { type RunStatement, statement } from "./statement.ts";
+import type { TriggerRow } from "./trigger-rows.ts";
+
+const depthOf = statement(
+  "trigger_queue_depth",
+  `select coalesce(sum(enqueued - completed - dead - removed), 0)::float8 as depth
+  from millrace.queue_count where queue_id = $1::int`,
+);
+
+export interface DueRow extends TriggerRow {
+  now: Date;
+  queue_attempts: number | null;
+  is_active: boolean;
+  capacity: number | null;
+}
+
+export interface FireContext {
+  readonly channel: string;
+  /** Attempts of jobs for which neither trigger nor queue says a number. */
+  readonly maxAttempts: number;
+}
+
+/** A flush has 1,024 places in the order. */
+export const mostPerStatement = 1_000;
+
+export function newJob(
+  row: DueRow,
+  trigger: Trigger,
+  { id, slot, items }: { id: string; slot?: Date; items?: readonly string[] },
+  context: FireContext,
+): NewJob {
+  const governed = trigger.category !== null;
+  const key = `trigger:${trigger.id}:${slot?.toISOString() ?? id}`;
+  const payload = payloadOf(trigger, items === undefined ? { id, key } : { id, key, items });
+  const version = keptVersion(trigger.payloadVersion ?? undefined, payload);
+  return {
+    id,
+    type: trigger.jobType,
+    queueId: trigger.jobQueueId,
+    tenant: trigger.tenant,
+    weight: trigger.weight,
+    maxAttempts: trigger.maxAttempts ?? row.queue_attempts ?? context.maxAttempts,
+    payload: JSON.stringify(payload),
+    expiresInMs: trigger.expiresInMs ?? undefined,
+    maxRuntimeMs: trigger.maxRuntimeMs ?? undefined,
+    correlationId: governed ? id : undefined,
+    key: governed ? key : undefined,
+    meta: {
+      source: "TRIGGER",
+      trigger: trigger.id,
+      ...(slot === undefined ? {} : { slot: slot.toISOString() }),
+      ...(trigger.priority === null ? {} : { priority: trigger.priority }),
+      ...(trigger.category === null ? {} : { category: trigger.category }),
+      ...(version === undefined ? {} : { payloadVersion: version }),
+    },
+  };
+}
+
+export async function enqueueMade(
+  run: RunStatement,
+  jobs: readonly NewJob[],
+  { channel }: FireContext,
+): Promise<void> {
+  for (let from = 0; from < jobs.length; from += mostPerStatement) {
+    const some = jobs.slice(from, from + mostPerStatement);
+    const notice = noticeTexts.late(new Set(some.map(({ queueId }) => queueId)));
+    const request = { flushNo: null, producer: null, channel, notice, jobs: some };
+    for (const answer of (await enqueueJobs(run, request)) ?? []) {
+      if (answer instanceof Error) throw answer;
+    }
+  }
+}
+
+/** How many of the wanted jobs the queue takes beside those planned; refuses when it is not one. */
+export async function roomFor(
+  run: RunStatement,
+  row: DueRow,
+  wanted: number,
+  planned = 0,
+): Promise<number> {
+  const { job_queue: queue, capacity } = row;
+  if (wanted === 0) return 0;
+  if (!row.is_active)
+    throw new MillraceError("QUEUE_INACTIVE", `Queue "${queue}" does not accept jobs.`);
+  if (capacity === null) return wanted;
+  const [counted] = await run(depthOf, [row.job_queue_id]);
+  const depth = Number(counted?.depth ?? 0) + planned;
+  if (depth < capacity) return Math.min(wanted, capacity - depth);
+  throw new MillraceError(
+    "QUEUE_FULL",
+    `Queue "${queue}" holds ${depth} of ${capacity} jobs; ${wanted} more do not fit.`,
+    { details: { queue, depth, capacity, wanted } },
+  );
+}
