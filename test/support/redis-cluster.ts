@@ -15,7 +15,7 @@ export async function startRedisCluster(options: RedisServerOptions = {}): Promi
   const settings = {
     ...options.settings,
     "cluster-enabled": "yes",
-    "cluster-node-timeout": "60000",
+    "cluster-node-timeout": "15000",
     "cluster-require-full-coverage": "no",
   };
   const servers = await Promise.all([0, 1, 2].map(() => startRedis({ ...options, settings })));

@@ -68,6 +68,13 @@ export async function redisQueueStage(
     restart: async () => {
       await everywhere("ACL", "SAVE");
       await Promise.all(servers.map((server) => server.restart()));
+      // A node of a Cluster refuses for its first two seconds, each by its own clock.
+      for (const server of servers) {
+        await until("the server serves", async () => {
+          const info = await server.command("CLUSTER", "INFO").catch(() => "no Cluster");
+          return info === "no Cluster" || String(info).includes("cluster_state:ok");
+        });
+      }
       for (const { queue } of handles.values()) {
         await until("the handle works again", () =>
           queue.ping(1_000).then(
