@@ -42,15 +42,11 @@ describe("a call through a breaker", () => {
     expect(await breaker.run(() => 7)).toBe(7);
     expect(await breaker.run(async () => "later")).toBe("later");
     const error = new Error("mine");
-    const thrown = [
-      breaker.run(() => {
-        throw error;
-      }),
-      breaker.run(async () => {
-        throw error;
-      }),
-    ];
-    for (const one of thrown) await expect(one).rejects.toBe(error);
+    const throwing = () => {
+      throw error;
+    };
+    for (const fails of [throwing, async () => throwing()])
+      await expect(breaker.run(fails)).rejects.toBe(error);
     await expect(breaker.run(() => Promise.reject(undefined))).rejects.toBeUndefined();
   });
 

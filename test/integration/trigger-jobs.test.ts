@@ -123,11 +123,12 @@ test("Millrace's own queue is nobody's to take from or to feed", async () => {
   const [own, other] = ["millrace.webhooks", newQueue()];
   const items = { type: "QUEUE", jobType: "x" } as const;
   const wrong = [
-    triggers.create({ ...items, name: "a", queue: own, jobQueue: other }),
-    triggers.create({ ...items, name: "b", queue: other, jobQueue: own }),
-    triggers.create({ name: "c", type: "TIME", cron: yearly, jobType: "x", jobQueue: own }),
-  ];
-  for (const one of wrong) expect((await refusal(one)).code).toBe("TRIGGER_INVALID");
+    { ...items, name: "a", queue: own, jobQueue: other },
+    { ...items, name: "b", queue: other, jobQueue: own },
+    { name: "c", type: "TIME", cron: yearly, jobType: "x", jobQueue: own },
+  ] as const;
+  for (const one of wrong)
+    expect((await refusal(triggers.create(one))).code).toBe("TRIGGER_INVALID");
   const made = await triggers.create({ ...items, name: "d", queue: other, jobQueue: newQueue() });
   for (const change of [{ queue: own }, { jobQueue: own }])
     expect((await refusal(triggers.update(made.id, change))).code).toBe("TRIGGER_INVALID");
