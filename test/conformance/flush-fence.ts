@@ -124,13 +124,13 @@ export const flushFence: Topic = (stage) => {
       "",
       "insert into millrace.unique_name (scope, key, job_id) values ('x', $1::text, $2::uuid)",
     );
-    const transaction = other.transaction(async () => {
+    const transaction = other.transaction(async (query) => {
       await stage().sql(
         `select pg_terminate_backend(pid) from pg_stat_activity
         where application_name = 'millrace fence too' and datname = current_database()`,
       );
       await lost;
-      await other.query(name, [jobId, jobId]);
+      await query(name, [jobId, jobId]);
     });
     await expect(transaction).rejects.toThrow();
     expect(await stage().sql("select from millrace.unique_name where key = $1", [jobId])).toEqual(

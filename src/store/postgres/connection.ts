@@ -39,18 +39,20 @@ const planSettings = {
 /** How long a server may take to say goodbye. */
 const goodbyeMs = 1_000;
 
-export function clientConfig(
-  url: string,
-  name: string,
-  settings: Readonly<Record<string, string>> = {},
-): pg.ClientConfig {
+export function clientConfig({
+  url,
+  name,
+  queryTimeoutMs,
+  settings = {},
+}: Pick<ConnectionOptions, "url" | "name" | "queryTimeoutMs" | "settings">): pg.ClientConfig {
   const options = Object.entries({ ...planSettings, ...settings }).map(([k, v]) => `-c ${k}=${v}`);
   return {
     connectionString: url,
     application_name: `millrace ${name}`,
     options: options.join(" "),
     keepAlive: true,
-    connectionTimeoutMillis: 10_000,
+    // Who is impatient with queries does not wait ten seconds for a connection either.
+    connectionTimeoutMillis: Math.min(10_000, 10 * queryTimeoutMs),
   };
 }
 
@@ -200,14 +202,14 @@ export class Connection implements Runner {
   }
 
   async #open(): Promise<pg.Client> {
-    const { url, name, settings, clock, random, events } = this.#options;
+    const { name, clock, random, events } = this.#options;
     const { signal } = this.#closing;
     if (this.#failures > 0) {
       const pauseMs = Math.min(2_000, 25 * 2 ** Math.min(this.#failures, 7)) * (0.5 + random());
       await clock.sleep(pauseMs, signal);
     }
     if (signal.aborted) throw closed();
-    const client = new pg.Client(clientConfig(url, name, settings));
+    const client = new pg.Client(clientConfig(this.#options));
     client.on("error", (error) => this.#drop(client, error));
     client.on("end", () => this.#drop(client, new Error("connection ended")));
     client.on("notification", (message) => this.#options.onNotification?.(message.payload ?? ""));

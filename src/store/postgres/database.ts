@@ -31,7 +31,7 @@ export class Database {
     this.renderer = new Renderer(options.schema);
     this.channel = this.renderer.channel;
     this.#pool = new pg.Pool({
-      ...clientConfig(options.url, "pool"),
+      ...clientConfig({ ...options, name: "pool" }),
       max: options.poolSize,
       query_timeout: 3 * options.queryTimeoutMs,
       idleTimeoutMillis: 10_000,
