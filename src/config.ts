@@ -49,6 +49,8 @@ export interface Options {
   readonly queryTimeoutMs?: number;
   readonly enqueueTimeoutMs?: number;
   readonly keyWaitMs?: number;
+  /** How long entries of the audit trail are kept; MILLRACE_AUDIT_RETENTION_DAYS, for ever unless told. */
+  readonly auditRetentionDays?: number;
   /** Where webhooks may lead, beyond public HTTPS receivers. */
   readonly webhooks?: WebhookOptions;
 }
@@ -79,6 +81,7 @@ export interface Config {
   readonly queryTimeoutMs: number;
   readonly enqueueTimeoutMs: number;
   readonly keyWaitMs: number;
+  readonly auditRetentionDays: number | null;
   readonly webhooks: WebhookRules;
 }
 
@@ -118,6 +121,7 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
     queryTimeoutMs: whole("queryTimeoutMs", options.queryTimeoutMs ?? 10_000, 100),
     enqueueTimeoutMs: whole("enqueueTimeoutMs", options.enqueueTimeoutMs ?? 30_000, 100),
     keyWaitMs: whole("keyWaitMs", options.keyWaitMs ?? 5_000, 0),
+    auditRetentionDays: auditRetentionDays(options, env),
     webhooks: createWebhookRules(options.webhooks),
   };
   return Object.freeze(config);
@@ -209,6 +213,12 @@ function redisConfig(options: RedisOptions, env: Environment): RedisConfig {
 function redisUrl(given: string | undefined, fromEnv: string | undefined): string | undefined {
   const url = given ?? blankToNone(fromEnv);
   return url === undefined ? undefined : redisUrls(url).join(",");
+}
+
+function auditRetentionDays(options: Options, env: Environment): number | null {
+  const fromEnv = blankToNone(env.MILLRACE_AUDIT_RETENTION_DAYS);
+  const days = options.auditRetentionDays ?? (fromEnv === undefined ? undefined : Number(fromEnv));
+  return days === undefined ? null : whole("MILLRACE_AUDIT_RETENTION_DAYS", days, 1, 36_500);
 }
 
 function election(options: Options, env: Environment): Config["election"] {

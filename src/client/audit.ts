@@ -13,7 +13,7 @@ export interface AuditVerification {
   readonly problem: string | null;
 }
 
-export type AuditSource = Pick<AuditStore, "links" | "head">;
+export type AuditSource = Pick<AuditStore, "links" | "head" | "pruned">;
 
 const batch = 1_000;
 const beginning = "00".repeat(32);
@@ -24,12 +24,14 @@ export async function verifyAudit(
 ): Promise<AuditVerification> {
   // Read first: what is added meanwhile comes after it.
   const head = await audit.head();
-  let last: AuditHead = { no: 0, hash: beginning };
-  let seen = expected === undefined || expected.no === 0 ? "" : "missing";
+  const pruned = await audit.pruned();
+  let last: AuditHead = pruned ?? { no: 0, hash: beginning };
+  const start = last.no;
+  let seen = expected === undefined ? "" : seenBefore(expected, last);
   const broken = (no: number, problem: string): AuditVerification => ({
-    ...{ ok: false, entries: last.no, head, brokenAt: no, problem },
+    ...{ ok: false, entries: last.no - start, head, brokenAt: no, problem },
   });
-  for (let links = await audit.links(0, batch); links.length > 0; ) {
+  for (let links = await audit.links(start, batch); links.length > 0; ) {
     for (const link of links) {
       const problem = problemOf(link, last);
       if (problem !== null) return broken(last.no + 1, problem);
@@ -42,7 +44,15 @@ export async function verifyAudit(
   }
   if (last.no < head.no) return broken(last.no + 1, "the end of the trail is missing");
   if (seen !== "") return broken(expected?.no ?? 0, `the expected head is ${seen}`);
-  return { ok: true, entries: last.no, head: last, brokenAt: null, problem: null };
+  return { ok: true, entries: last.no - start, head: last, brokenAt: null, problem: null };
+}
+
+/** An expected head before the first entry that is kept can be compared only if it is the last that went. */
+function seenBefore(expected: AuditHead, start: AuditHead): string {
+  if (expected.no === 0) return "";
+  if (expected.no > start.no) return "missing";
+  if (expected.no < start.no) return "older than what is kept";
+  return expected.hash === start.hash ? "" : "changed";
 }
 
 function problemOf(link: AuditLink, last: AuditHead): string | null {

@@ -69,7 +69,8 @@ export class Upkeep implements Service {
         hear({ kind: "ready", queueIds: [], late: true });
       },
     });
-    const janitor = createJanitor({ ...shared, store, session: slow, process, settled });
+    const retention = { auditDays: config.auditRetentionDays };
+    const janitor = createJanitor({ ...shared, store, session: slow, process, retention, settled });
     this.#triggers = new TriggerRunner({
       ...shared,
       session: triggers,

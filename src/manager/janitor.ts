@@ -2,12 +2,14 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { Loop } from "../runtime/loop.ts";
 import type { Store, UpkeepSession } from "../store/store.ts";
+import type { Retention } from "../store/upkeep.ts";
 import { Pace } from "./pace.ts";
 
 export interface JanitorOptions {
   readonly store: Store;
   readonly session: UpkeepSession;
   readonly process: string;
+  readonly retention: Retention;
   /** False while what concerns everybody's jobs is somebody else's to do. */
   readonly isWanted: () => Promise<boolean>;
   /** How many jobs this process has settled so far. */
@@ -36,7 +38,7 @@ export function createJanitor(options: JanitorOptions): Loop {
     const expired = await session.expire(expireAtOnce, process);
     if (tidying.isDue()) await session.tidy();
     if (pruning.isDue()) {
-      const pruned = await session.prune();
+      const pruned = await session.prune(options.retention);
       if (Object.values(pruned).some((count) => count > 0)) events.emit("history.pruned", pruned);
     }
     return expired;

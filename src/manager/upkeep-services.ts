@@ -68,7 +68,8 @@ const reclaimer: ServiceFactory = (context) => {
 
 const janitor: ServiceFactory = (context) => {
   const session = context.store.upkeep(context.term);
-  const own = { session, process: randomUUID(), isWanted: always, settled: () => 0 };
+  const retention = { auditDays: context.config.auditRetentionDays };
+  const own = { session, process: randomUUID(), retention, isWanted: always, settled: () => 0 };
   return withSession(createJanitor({ ...context, ...own }), session);
 };
 

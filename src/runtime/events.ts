@@ -51,7 +51,12 @@ export interface EventMap {
     leases: number;
   };
   "jobs.promoted": { jobs: number; latenessMs: readonly number[] };
-  "history.pruned": { partitions: number; deadLetters: number; timelines: number };
+  "history.pruned": {
+    partitions: number;
+    deadLetters: number;
+    timelines: number;
+    auditEntries: number;
+  };
   "leader.elected": { term: number };
   "leader.lost": { term: number; reason: "superseded" | "not_renewed" | "resigned" };
   "flush.resolved": { committed: boolean; jobs: number };

@@ -45,4 +45,6 @@ export interface AuditStore {
   /** In order, after this number. */
   links(after: number, limit: number): Promise<AuditLink[]>;
   head(): Promise<AuditHead>;
+  /** The last entry that was let go of, as the newest entry `audit_pruned` says; null: none ever was. */
+  pruned(): Promise<AuditHead | null>;
 }

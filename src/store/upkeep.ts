@@ -42,6 +42,12 @@ export interface Pruned {
   readonly partitions: number;
   readonly deadLetters: number;
   readonly timelines: number;
+  readonly auditEntries: number;
+}
+
+export interface Retention {
+  /** null: the audit trail is kept for ever. */
+  readonly auditDays: number | null;
 }
 
 export interface UpkeepSession {
@@ -62,7 +68,7 @@ export interface UpkeepSession {
   announceDue(delayMs: number): Promise<void>;
   vacuum(): Promise<boolean>;
   tidy(): Promise<boolean>;
-  /** Lets go of what is past its queue's retention; says of how much. */
-  prune(): Promise<Pruned>;
+  /** Lets go of what is past its queue's retention, or the trail's; says of how much. */
+  prune(retention: Retention): Promise<Pruned>;
   close(): Promise<void>;
 }

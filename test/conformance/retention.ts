@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
+import { verifyAudit } from "../../src/client/audit.ts";
 import { until } from "../support/until.ts";
 import { cancelled, dead, type Topic } from "./stage.ts";
 
 export const retention: Topic = (stage) => {
+  const prune = (auditDays: number | null = null) => stage().upkeep.prune({ auditDays });
   const tables = async (like: string) => {
     const rows = await stage().sql<{ name: string; attached: boolean }>(
       `select relname as name, relispartition as attached from pg_class
@@ -12,6 +14,20 @@ export const retention: Topic = (stage) => {
     );
     return rows;
   };
+  /** What the trail would be, had its entries been written when they say. */
+  const rechain = () =>
+    stage().sql(`do $$
+      declare entry record;
+      begin
+        set local session_replication_role = replica;
+        update millrace.audit_head set no = 0, hash = decode(repeat('00', 32), 'hex');
+        for entry in select * from millrace.audit order by no loop
+          update millrace.audit_head h set no = entry.no, hash = sha256(h.hash || convert_to(millrace.audit_text(array[
+            entry.no::text, to_char(entry.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), entry.tenant,
+            entry.actor, entry.action, entry.target, entry.reason, entry.details::text]), 'UTF8'));
+          update millrace.audit a set hash = h.hash from millrace.audit_head h where a.no = entry.no;
+        end loop;
+      end $$`);
   /** Partitions for days that are long over, as if they had been attached then. */
   const attachOld = async (days: number, from: number, count: number) =>
     stage().sql(
@@ -38,14 +54,14 @@ export const retention: Topic = (stage) => {
     await attachOld(30, 12, 11);
     const old = await completed(7, 9);
     const kept = [await completed(7, 6), await completed(30, 9)];
-    const { partitions } = await stage().upkeep.prune();
+    const { partitions } = await prune();
     expect(partitions).toBe(5);
     expect(await stage().store.find([old.id])).toEqual([]);
     for (const job of kept) expect(await stage().stateOf(job.id)).toBe("completed");
     const names = (await tables("history_7_%")).map(({ name }) => name);
     // Today's hour decides nothing: a day is kept until its retention is over everywhere in it.
     expect(names[0]).toBe(`history_7_${dayAgo(7)}`);
-    expect((await stage().upkeep.prune()).partitions).toBe(0);
+    expect((await prune()).partitions).toBe(0);
   });
 
   it("holds up neither readers nor writers, and finishes later what somebody still reads", async () => {
@@ -53,7 +69,7 @@ export const retention: Topic = (stage) => {
     const reader = await stage().session();
     await reader.query("begin");
     await reader.query("select count(*) from millrace.history");
-    const pruning = stage().upkeep.prune();
+    const pruning = prune();
     await until("it waits for the reader", async () => {
       const [row] = await stage().sql<{ waits: boolean }>(
         `select exists (select from pg_stat_activity where datname = current_database()
@@ -74,7 +90,7 @@ export const retention: Topic = (stage) => {
     await reader.query("select count(*) from millrace.history");
     await reader.query("commit");
     await reader.close();
-    expect((await stage().upkeep.prune()).partitions).toBe(1);
+    expect((await prune()).partitions).toBe(1);
     expect(await tables(`history_8_${dayAgo(10)}`)).toEqual([]);
   });
 
@@ -83,7 +99,7 @@ export const retention: Topic = (stage) => {
     const name = `history_9_${dayAgo(12)}`;
     await stage().sql(`alter table millrace.history_9 detach partition millrace.${name}`);
     expect(await tables(name)).toEqual([{ name, attached: false }]);
-    expect((await stage().upkeep.prune()).partitions).toBe(1);
+    expect((await prune()).partitions).toBe(1);
     expect(await tables(name)).toEqual([]);
   });
 
@@ -91,7 +107,7 @@ export const retention: Topic = (stage) => {
     await attachOld(10, 13, 1);
     const other = await stage().session();
     await other.query("select pg_advisory_lock(hashtextextended('millrace.prune.millrace', 0))");
-    expect((await stage().upkeep.prune()).partitions).toBe(0);
+    expect((await prune()).partitions).toBe(0);
     await other.close();
   });
 
@@ -112,7 +128,7 @@ export const retention: Topic = (stage) => {
     await age(buried[0], 1_000);
     await age(buried[1], 4);
     await age(buried[2], 2);
-    expect((await stage().upkeep.prune()).deadLetters).toBe(1);
+    expect((await prune()).deadLetters).toBe(1);
     const found = await stage().store.find(buried);
     expect(found.map(({ id }) => id).sort()).toEqual([buried[0], buried[2]].sort());
   });
@@ -136,7 +152,7 @@ export const retention: Topic = (stage) => {
       );
       kept.set(job.id, isKept);
     }
-    expect((await stage().upkeep.prune()).timelines).toBe(1);
+    expect((await prune()).timelines).toBe(1);
     for (const [id, isKept] of kept) {
       const rows = await stage().sql<{ state: string; kept: boolean }>(
         "select state, timeline is not null as kept from millrace.history where id = $1",
@@ -144,7 +160,51 @@ export const retention: Topic = (stage) => {
       );
       expect(rows).toEqual([{ state: "cancelled", kept: isKept }]);
     }
-    expect((await stage().upkeep.prune()).timelines).toBe(0);
+    expect((await prune()).timelines).toBe(0);
+  });
+
+  it("lets go of the beginning of the audit trail, which says so itself", async () => {
+    const { audit } = stage().store.service;
+    const add = (action: string) =>
+      audit.add({ tenant: null, actor: "somebody", action, target: "x" });
+    for (const action of ["first", "second", "third"]) await add(action);
+    const before = await audit.head();
+    expect((await prune()).auditEntries).toBe(0);
+    expect((await prune(30)).auditEntries).toBe(0);
+    await stage().sql(`set session_replication_role = replica;
+      update millrace.audit set at = at - interval '39 days 12 hours' where no <= ${before.no - 1};
+      reset session_replication_role`);
+    await rechain();
+    const [third] = await audit.list({}, null, 1);
+    expect((await prune(39)).auditEntries).toBe(0);
+    expect((await prune(30)).auditEntries).toBe(before.no - 1);
+    const kept = await audit.list({}, null, 10);
+    expect(kept.map(({ action }) => action)).toEqual(["audit_pruned", "third"]);
+    expect(kept[0]?.details).toMatchObject({ through: before.no - 1, entries: before.no - 1 });
+    expect(await verifyAudit(audit)).toMatchObject({ ok: true, entries: 2 });
+    expect(await verifyAudit(audit, { no: before.no, hash: third?.hash ?? "" })).toMatchObject({
+      ok: true,
+    });
+    expect(await verifyAudit(audit, { no: 1, hash: "00" })).toMatchObject({
+      ...{ ok: false, problem: "the expected head is older than what is kept" },
+    });
+    // The rest is as safe as before.
+    await expect(stage().sql("delete from millrace.audit")).rejects.toThrow("append-only");
+    expect((await prune(30)).auditEntries).toBe(0);
+  });
+
+  it("finishes what was interrupted after the entry that says so", async () => {
+    const { audit } = stage().store.service;
+    for (let i = 0; i < 3; i++)
+      await audit.add({ tenant: null, actor: "somebody", action: "again", target: "x" });
+    const [entry] = await audit.list({}, null, 1);
+    const details = { through: entry?.no, hash: entry?.hash };
+    await audit.add({
+      ...{ tenant: null, actor: "millrace", action: "audit_pruned", target: "audit", details },
+    });
+    expect(await verifyAudit(audit)).toMatchObject({ ok: true, entries: 1 });
+    expect((await prune(30)).auditEntries).toBeGreaterThanOrEqual(3);
+    expect(await verifyAudit(audit)).toMatchObject({ ok: true, entries: 1 });
   });
 
   it("has a partition for a week without any process, and any process attaches the next ones", async () => {

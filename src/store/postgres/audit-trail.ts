@@ -32,6 +32,12 @@ const head = statement(
   `select no::float8, encode(hash, 'hex') as hash from millrace.audit_head`,
 );
 
+const pruned = statement(
+  "read_audit_pruned",
+  `select (details->>'through')::float8 as no, details->>'hash' as hash
+  from millrace.audit where action = 'audit_pruned' order by millrace.audit.no desc limit 1`,
+);
+
 const afterAll = "9223372036854775807";
 
 export function createAuditStore(database: Database): AuditStore {
@@ -50,6 +56,10 @@ export function createAuditStore(database: Database): AuditStore {
     async head() {
       const [row] = await database.query<AuditHead & Record<string, unknown>>(head);
       return row ?? { no: 0, hash: "" };
+    },
+    async pruned() {
+      const [row] = await database.query<AuditHead & Record<string, unknown>>(pruned);
+      return row ?? null;
     },
   };
 }

@@ -3,7 +3,7 @@
 // DETACH CONCURRENTLY locks out neither readers nor writers of history, but it cannot be part of a
 // transaction: a leader's term is checked before it, and two processes at it at once do no harm.
 
-import type { Pruned } from "../upkeep.ts";
+import type { Pruned, Retention } from "../upkeep.ts";
 import type { Connection } from "./connection.ts";
 import { isRetryable } from "./failures.ts";
 import { type Runner, type Statement, statement } from "./statement.ts";
@@ -57,22 +57,57 @@ const forgetTimelines = statement(
   select count(*)::int as gone from gone`,
 );
 
+// Once a day at most, or the entries that tell of it would follow each other for ever. What was written
+// at about the same time may have its number in another order: the first that is to stay ends it.
+const sayPruned = statement(
+  "say_audit_pruned",
+  `with oldest as materialized (
+    select no, at, hash from millrace.audit order by no limit $1::int
+  ),
+  kept as (
+    select min(no) as no from oldest where at >= now() - $2::int * interval '1 day'
+  ),
+  last as (
+    select no, hash from oldest where no < coalesce((select no from kept), no + 1)
+      and exists (select from oldest where at < now() - ($2::int + 1) * interval '1 day')
+    order by no desc limit 1
+  )
+  insert into millrace.audit (actor, action, target, details)
+  select 'millrace', 'audit_pruned', 'audit', json_build_object('through', no, 'hash', encode(hash, 'hex'),
+    'entries', (select count(*) from oldest o where o.no <= last.no), 'days', $2::int)
+  from last
+  returning no`,
+);
+
+const forgetAudit = statement(
+  "forget_audit",
+  `with last as materialized (
+    select (details->>'through')::bigint as no from millrace.audit where action = 'audit_pruned'
+    order by millrace.audit.no desc limit 1
+  ),
+  gone as (delete from millrace.audit where no <= (select no from last) returning 1)
+  select count(*)::int as gone from gone`,
+);
+
 const stillThere = statement("still_there", "select");
 
 const mostPartitions = 10;
 const rowsAtOnce = 1_000;
+const auditAtOnce = 10_000;
 
 export async function prune(
   connection: Connection,
   writer: Runner,
   schema: string,
+  { auditDays }: Retention,
 ): Promise<Pruned> {
-  const pruned = { partitions: 0, deadLetters: 0, timelines: 0 };
+  const pruned = { partitions: 0, deadLetters: 0, timelines: 0, auditEntries: 0 };
   await exclusively(connection, `millrace.prune.${schema}`, async () => {
     await writer.query(stillThere);
     pruned.partitions = await dropOver(connection, schema);
     pruned.deadLetters = await repeat(writer, buryDead);
     pruned.timelines = await repeat(writer, forgetTimelines);
+    if (auditDays !== null) pruned.auditEntries = await shortenAudit(writer, auditDays);
   });
   return pruned;
 }
@@ -84,6 +119,16 @@ async function repeat(writer: Runner, source: Statement): Promise<number> {
     const gone = rows[0]?.gone ?? 0;
     all += gone;
     if (gone < rowsAtOnce) return all;
+  }
+}
+
+/** The entry that says so comes first: whoever dies in between leaves the rest to the next round. */
+async function shortenAudit(writer: Runner, days: number): Promise<number> {
+  for (let all = 0; ; ) {
+    const said = await writer.query(sayPruned, [String(auditAtOnce), String(days)]);
+    const [row] = await writer.query<{ gone: number }>(forgetAudit);
+    all += row?.gone ?? 0;
+    if (said.length === 0 || (row?.gone ?? 0) < auditAtOnce) return all;
   }
 }
 

@@ -50,6 +50,7 @@ CREATE TABLE millrace.audit (
   CONSTRAINT audit_no_key UNIQUE (no),
   CONSTRAINT audit_pkey PRIMARY KEY (id)
 );
+CREATE INDEX audit_pruned ON millrace.audit USING btree (no) WHERE (action = 'audit_pruned'::text);
 CREATE INDEX audit_tenant ON millrace.audit USING btree (tenant, no) WHERE (tenant IS NOT NULL);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON millrace.audit FOR EACH ROW EXECUTE FUNCTION millrace.refuse_change();
 CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON millrace.audit FOR EACH STATEMENT EXECUTE FUNCTION millrace.refuse_change();
@@ -1210,6 +1211,12 @@ CREATE OR REPLACE FUNCTION millrace.refuse_change()
  LANGUAGE plpgsql
 AS $function$
 begin
+  if tg_op = 'DELETE' and old.no <= (
+    select (p.details->>'through')::bigint from millrace.audit p where p.action = 'audit_pruned'
+    order by p.no desc limit 1
+  ) then
+    return old;
+  end if;
   raise exception 'the audit trail is append-only' using errcode = 'MR403';
 end $function$;
 

@@ -37,7 +37,7 @@ export function openUpkeep(database: Database, { term, patienceMs }: UpkeepOptio
     },
     vacuum: () => vacuumHotTables(connection, schema),
     tidy: () => tidyUp(connection, writer, schema),
-    prune: () => prune(connection, writer, schema),
+    prune: (retention) => prune(connection, writer, schema, retention),
     close: () => connection.close(),
   };
 }
