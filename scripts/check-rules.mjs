@@ -63,7 +63,7 @@ export function listCommands(root) {
   return files.flatMap((file) =>
     fencedBlocks(readFileSync(join(root, file), "utf8"))
       .filter(({ language }) => language === "sh" || language === "ts")
-      .map((block) => ({ file, ...block })),
+      .map(({ line, language, text }) => ({ file, line, language, text })),
   );
 }
 

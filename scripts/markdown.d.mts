@@ -1,1 +1,9 @@
-export function fencedBlocks(markdown: string): { line: number; language: string; text: string }[];
+export interface FencedBlock {
+  readonly line: number;
+  readonly language: string;
+  /** The file in which the reader should keep the block. */
+  readonly saveAs: string | null;
+  readonly text: string;
+}
+
+export function fencedBlocks(markdown: string): FencedBlock[];

@@ -1,17 +1,22 @@
 // Reads the little of Markdown that the checks need: fenced code blocks and links.
 
-const fenceStart = /^\s*(?:[-*>]\s+)?(`{3,}|~{3,})\s*([\w-]*)/;
+const fenceStart = /^\s*(?:[-*>]\s+)?(`{3,}|~{3,})\s*([\w-]*)(?:\s+file=(\S+))?/;
 
-/** Fenced blocks as `{ line, language, text }`; the line is that of the opening fence. */
+/**
+ * Fenced blocks as `{ line, language, saveAs, text }`; the line is that of the opening fence. `saveAs` is
+ * the file in which the reader should keep the block (```js file=jobs.mjs), or null.
+ */
 export function fencedBlocks(markdown) {
   const blocks = [];
   let open = null;
   for (const [index, line] of markdown.split("\n").entries()) {
     const fence = fenceStart.exec(line);
     if (open === null && fence) {
-      open = { line: index + 1, language: fence[2], mark: fence[1], lines: [] };
+      const [, mark, language, saveAs = null] = fence;
+      open = { line: index + 1, language, saveAs, mark, lines: [] };
     } else if (open && line.trim().startsWith(open.mark) && /^[`~]+$/.test(line.trim())) {
-      blocks.push({ line: open.line, language: open.language, text: open.lines.join("\n") });
+      const { line: at, language, saveAs, lines } = open;
+      blocks.push({ line: at, language, saveAs, text: lines.join("\n") });
       open = null;
     } else if (open) {
       open.lines.push(line);

@@ -1,12 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fencedBlocks } from "../../scripts/markdown.mjs";
-
-export interface Block {
-  readonly line: number;
-  readonly language: string;
-  readonly text: string;
-}
+import { type FencedBlock, fencedBlocks } from "../../scripts/markdown.mjs";
 
 const root = join(import.meta.dirname, "..", "..");
 const isPage = (path: string) => path.endsWith(".md") && !path.includes("node_modules");
@@ -23,5 +17,9 @@ const found = [
 
 export const pages = found.map((file) => ({
   file,
-  blocks: fencedBlocks(readFileSync(join(root, file), "utf8")) as Block[],
+  blocks: fencedBlocks(readFileSync(join(root, file), "utf8")),
 }));
+
+/** A page that has its reader keep files: its blocks belong together and are run in their order. */
+export const isStory = ({ blocks }: { blocks: readonly FencedBlock[] }) =>
+  blocks.some(({ saveAs }) => saveAs !== null);

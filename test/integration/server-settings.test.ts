@@ -31,6 +31,24 @@ test.each(["German, DMY", "SQL, MDY", "Postgres, DMY"])(
   },
 );
 
+test.each([
+  ["a database that does not exist", (url: URL) => Object.assign(url, { pathname: "/nowhere" })],
+  ["a role that does not exist", (url: URL) => Object.assign(url, { username: "nobody_here" })],
+  ["a role without rights", (url: URL) => Object.assign(url, { username: "mr_without_rights" })],
+])("%s is DATABASE_UNAVAILABLE, and the reason is said", async (_, change) => {
+  const role = "mr_without_rights";
+  await instances.query(`drop role if exists ${role}`);
+  await instances.query(`create role ${role} login`);
+  try {
+    const databaseUrl = change(new URL(instances.url)).href;
+    const error = await refusal(instances.connect({ databaseUrl, schema: "mr_elsewhere" }));
+    expect(error.code).toBe("DATABASE_UNAVAILABLE");
+    expect(error.message).toMatch(/does not let us in: .*(?:does not exist|permission denied)/);
+  } finally {
+    await instances.query(`drop role ${role}`);
+  }
+});
+
 test("a server that does not answer is DATABASE_UNAVAILABLE, whatever was asked", async () => {
   const proxy = await TcpProxy.start(instances.url);
   const millrace = await instances.connect({ databaseUrl: proxy.url, queryTimeoutMs: 200 });

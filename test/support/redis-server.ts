@@ -170,7 +170,7 @@ async function connectTo(url: string) {
   return client;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const probe = createServer().listen(0, "127.0.0.1");
     await once(probe, "listening");

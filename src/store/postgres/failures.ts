@@ -29,6 +29,25 @@ export function asUnavailable(error: unknown): unknown {
   return new MillraceError("DATABASE_UNAVAILABLE", undefined, { cause: error });
 }
 
+const certificateRefused = /^(?:ERR_TLS_|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/;
+
+/** The role, its password, its rights, the database's name or the certificate: no use in asking again. */
+function isTurnedAway(error: unknown): boolean {
+  const value = code(error);
+  return (
+    value.startsWith("28") || /^(?:3D000|42501)$/.test(value) || certificateRefused.test(value)
+  );
+}
+
+/** What opening a store failed with, coded and with the reason said; any other error as it is. */
+export function asUnreachable(error: unknown): unknown {
+  const isRefused = isTurnedAway(error);
+  if (!isRefused && !isConnectionError(error)) return error;
+  const why = error instanceof Error ? error.message : String(error);
+  const what = isRefused ? "PostgreSQL does not let us in" : "PostgreSQL cannot be reached";
+  return new MillraceError("DATABASE_UNAVAILABLE", `${what}: ${why}`, { cause: error });
+}
+
 /** Nothing happened and the same statement may well succeed next time. */
 export function isRetryable(error: unknown): boolean {
   return ["40001", "40P01", "55P03", "53300"].includes(code(error));

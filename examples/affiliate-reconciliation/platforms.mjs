@@ -1,19 +1,24 @@
-// Two affiliate platforms as they are in life: one drops connections, one allows few calls at a time,
-// and both know some reports only later than you would like.
+// Two affiliate platforms as they are in life: one drops connections and then breaks down for a while,
+// one allows few calls at a time, and both know some reports only later than you would like.
 import { NonRetryableError, RateLimitedError, RetryableError } from "millrace/queue";
 
-/** Every third call is cut off. */
+/** Every third call is cut off; from the tenth on all of them are, until somebody repairs it. */
 export function createClickHub(books) {
-  let calls = 0;
-  return {
-    name: "clickhub",
+  let isRepaired = false;
+  const clickhub = {
+    calls: 0,
+    repair: () => {
+      isRepaired = true;
+    },
     async confirmed(report) {
-      if (++calls % 3 === 0) {
+      clickhub.calls++;
+      if (!isRepaired && (clickhub.calls >= 10 || clickhub.calls % 3 === 0)) {
         throw Object.assign(new Error("clickhub hung up"), { code: "ECONNRESET" });
       }
       return look("clickhub", books, report);
     },
   };
+  return clickhub;
 }
 
 /** Five calls in 250 ms; whoever asks more often is told when to come back. */
@@ -21,7 +26,6 @@ export function createPayFeed(books) {
   const windowMs = 250;
   let calls = [];
   return {
-    name: "payfeed",
     async confirmed(report) {
       const now = Date.now();
       calls = calls.filter((at) => now - at < windowMs);
