@@ -6,6 +6,7 @@ import type { Events } from "../runtime/events.ts";
 import type { AbortCause } from "./abort-handle.ts";
 import type { Executor } from "./executor.ts";
 import { type HeldJob, type HeldJobs, runningJob } from "./held-jobs.ts";
+import { RunTimes } from "./room.ts";
 import type { Settler } from "./settler.ts";
 
 export interface RunnerOptions {
@@ -25,7 +26,7 @@ export class Runner {
   #waiting: HeldJob[] = [];
   #running = 0;
   #starting = false;
-  #averageRunMs = Number.POSITIVE_INFINITY;
+  readonly #times = new RunTimes();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -36,8 +37,9 @@ export class Runner {
     return this.#running + this.#waiting.length;
   }
 
-  get averageRunMs(): number {
-    return this.#averageRunMs;
+  /** On average, of the slowest type. */
+  get runMs(): number {
+    return this.#times.slowestMs;
   }
 
   /** They take their places; `startWaiting` starts them. */
@@ -113,9 +115,7 @@ export class Runner {
     held.started = false;
     this.#running--;
     const durationMs = this.#options.clock.monotonic() - held.startedAt;
-    this.#averageRunMs = Number.isFinite(this.#averageRunMs)
-      ? this.#averageRunMs + (durationMs - this.#averageRunMs) * 0.1
-      : durationMs;
+    this.#times.note(held.job.type, durationMs);
     this.#options.settler.add({ job: held.job, outcome, durationMs });
     this.startWaiting();
     this.#options.onEnded();

@@ -85,7 +85,7 @@ export class Worker implements Service {
             types: registry.types,
             queueIds: () => this.#fetcher.queueIds,
             from: () => this.#fetcher.hints(),
-            takesAhead: () => aheadOf(options.concurrency, this.#runner.averageRunMs) > 0,
+            takesAhead: () => aheadOf(options.concurrency, this.#runner.runMs) > 0,
             clock,
             events,
           });
@@ -262,8 +262,8 @@ export class Worker implements Service {
 
   #room(mostAhead?: number): number {
     if (this.#state !== "running" || !this.#lease.alive) return 0;
-    const { taken, averageRunMs } = this.#runner;
-    return roomFor(this.#options.concurrency, averageRunMs, taken + this.#reserved, mostAhead);
+    const { taken, runMs } = this.#runner;
+    return roomFor(this.#options.concurrency, runMs, taken + this.#reserved, mostAhead);
   }
 
   #deliver(jobs: readonly HeldJob[]): void {
