@@ -94,11 +94,7 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
     schema: schemaName(options.schema ?? "millrace"),
     migrate: options.migrate ?? true,
     poolSize: whole("poolSize", options.poolSize ?? 5, 1),
-    logLevel: oneOf(
-      "LOG_LEVEL",
-      options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info",
-      logLevels,
-    ),
+    logLevel: logLevelOf(options, env),
     redis: redisConfig(options, env),
     redisHealthCheckTimeoutMs: redisHealthCheckTimeoutMs(options, env),
     priorities: checkPriorities(options.priorities ?? defaultPriorities),
@@ -175,13 +171,14 @@ export function loadQueueConfig(
     redisReadyKey: options.redisReadyKey,
     redisScheduledKey: options.redisScheduledKey,
     redisHealthCheckTimeoutMs: redisHealthCheckTimeoutMs(options, env),
-    logLevel: oneOf(
-      "LOG_LEVEL",
-      options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info",
-      logLevels,
-    ),
+    logLevel: logLevelOf(options, env),
   };
   return Object.freeze(config);
+}
+
+function logLevelOf(options: { readonly logLevel?: string }, env: Environment): string {
+  const level = options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info";
+  return oneOf("LOG_LEVEL", level, logLevels);
 }
 
 function redisHealthCheckTimeoutMs(options: RedisOptions, env: Environment): number {
@@ -225,6 +222,8 @@ export interface HttpSettings {
   /** PORT was given: no other will do. */
   readonly portIsGiven: boolean;
   readonly adminKey: string | undefined;
+  /** /metrics takes no key. */
+  readonly metricsArePublic: boolean;
 }
 
 export function loadHttpSettings(env: Environment = process.env): HttpSettings {
@@ -234,6 +233,7 @@ export function loadHttpSettings(env: Environment = process.env): HttpSettings {
     port: whole("PORT", port === undefined ? 7070 : Number(port), 0, 65_535),
     portIsGiven: port !== undefined,
     adminKey: blankToNone(env.MILLRACE_ADMIN_KEY),
+    metricsArePublic: flag("MILLRACE_METRICS_PUBLIC", env.MILLRACE_METRICS_PUBLIC) ?? false,
   });
 }
 
