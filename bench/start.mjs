@@ -61,8 +61,9 @@ if (!help) {
     cpSync(join(root, "dist"), join(bench, "dist"), { recursive: true });
 }
 
-// `npm run bench -- queue` is about the standalone queue.
-const [program, own] = args[0] === "queue" ? ["queue/main.mjs", args.slice(1)] : ["main.mjs", args];
+// `npm run bench -- queue` is about the standalone queue, `npm run bench -- http` about the service.
+const isOwn = args[0] === "queue" || args[0] === "http";
+const [program, own] = isOwn ? [`${args[0]}/main.mjs`, args.slice(1)] : ["main.mjs", args];
 const child = fork(join(bench, program), own, {
   execPath: help ? process.execPath : modernNode(),
   stdio: ["inherit", "inherit", "inherit", "ipc"],

@@ -97,11 +97,7 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
     schema: schemaName(options.schema ?? "millrace"),
     migrate: options.migrate ?? true,
     poolSize: whole("poolSize", options.poolSize ?? 5, 1),
-    logLevel: oneOf(
-      "LOG_LEVEL",
-      options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info",
-      logLevels,
-    ),
+    logLevel: logLevelOf(options, env),
     redis: redisConfig(options, env),
     redisHealthCheckTimeoutMs: redisHealthCheckTimeoutMs(options, env),
     priorities: checkPriorities(options.priorities ?? defaultPriorities),
@@ -179,13 +175,14 @@ export function loadQueueConfig(
     redisReadyKey: options.redisReadyKey,
     redisScheduledKey: options.redisScheduledKey,
     redisHealthCheckTimeoutMs: redisHealthCheckTimeoutMs(options, env),
-    logLevel: oneOf(
-      "LOG_LEVEL",
-      options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info",
-      logLevels,
-    ),
+    logLevel: logLevelOf(options, env),
   };
   return Object.freeze(config);
+}
+
+function logLevelOf(options: { readonly logLevel?: string }, env: Environment): string {
+  const level = options.logLevel ?? blankToNone(env.LOG_LEVEL) ?? "info";
+  return oneOf("LOG_LEVEL", level, logLevels);
 }
 
 function redisHealthCheckTimeoutMs(options: RedisOptions, env: Environment): number {
@@ -235,6 +232,8 @@ export interface HttpSettings {
   /** PORT was given: no other will do. */
   readonly portIsGiven: boolean;
   readonly adminKey: string | undefined;
+  /** /metrics takes no key. */
+  readonly metricsArePublic: boolean;
 }
 
 export function loadHttpSettings(env: Environment = process.env): HttpSettings {
@@ -244,6 +243,7 @@ export function loadHttpSettings(env: Environment = process.env): HttpSettings {
     port: whole("PORT", port === undefined ? 7070 : Number(port), 0, 65_535),
     portIsGiven: port !== undefined,
     adminKey: blankToNone(env.MILLRACE_ADMIN_KEY),
+    metricsArePublic: flag("MILLRACE_METRICS_PUBLIC", env.MILLRACE_METRICS_PUBLIC) ?? false,
   });
 }
 

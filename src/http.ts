@@ -1,1 +1,2 @@
+export { MetricsServer, type MetricsServerOptions } from "./http/metrics-server.ts";
 export { type HttpLimits, type HttpOptions, HttpServer } from "./http/server.ts";

@@ -1,4 +1,5 @@
 export type { Breakers } from "./client/breakers.ts";
+export { createMetrics, type Metrics, type MetricsOptions } from "./client/metrics.ts";
 export { type ConnectOptions, Millrace } from "./client/millrace.ts";
 export type { EnqueueOptions } from "./client/new-job.ts";
 export type { NotificationOptions, Notifications } from "./client/notifications.ts";

@@ -1,4 +1,6 @@
 import { Millrace } from "../client/millrace.ts";
+import { loadHttpSettings } from "../config.ts";
+import { MetricsServer } from "../http/metrics-server.ts";
 import type { Manager } from "../manager/manager.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { createLog } from "../runtime/log.ts";
@@ -20,6 +22,7 @@ Options:
   --data-dir <dir>   where the embedded database lives (default: MILLRACE_DATA_DIR or ./.millrace)
   --schema <name>    the schema to work on (default: millrace)
   --election <how>   postgres or redis: where the leader is elected (default: postgres)
+  --metrics-port <n> serve /metrics here, without a key (0: any port that is free)
   --for <seconds>    stop after this time
   --json             one JSON line per change instead of text
   -h, --help         this text
@@ -37,16 +40,21 @@ export const manager: Command = {
     "data-dir": { type: "string" },
     schema: { type: "string" },
     election: { type: "string" },
+    "metrics-port": { type: "string" },
     for: { type: "string" },
     json: { type: "boolean" },
   },
   async run(values: Values, terminal: Terminal): Promise<number> {
     const seconds = numberOption(values, "for", { min: 0, max: 1_000_000 });
+    const port = numberOption(values, "metrics-port", { min: 0, max: 65_535 });
     const stop = new StopRequest(terminal);
     const millrace = await connect(values, terminal);
+    const { host } = loadHttpSettings();
+    const metrics = port === undefined ? null : new MetricsServer({ millrace, host, port });
     try {
+      await metrics?.start();
       const manager = await millrace.manage();
-      tell(millrace, manager, values.json === true, terminal);
+      tell(millrace, manager, metrics?.url, values.json === true, terminal);
       // A timer holds at most 24 days.
       const untilMs = systemClock.monotonic() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000;
       while (!stop.signal.aborted && systemClock.monotonic() < untilMs) {
@@ -54,6 +62,7 @@ export const manager: Command = {
         await systemClock.sleep(Math.min(leftMs, 60_000), stop.signal);
       }
     } finally {
+      await metrics?.stop();
       await millrace.stop();
       stop.release();
     }
@@ -75,7 +84,13 @@ function connect(values: Values, terminal: Terminal): Promise<Millrace> {
   });
 }
 
-function tell(millrace: Millrace, manager: Manager, json: boolean, terminal: Terminal): void {
+function tell(
+  millrace: Millrace,
+  manager: Manager,
+  metricsUrl: string | undefined,
+  json: boolean,
+  terminal: Terminal,
+): void {
   const say = (text: string, fields: object) => {
     const at = systemClock.now().toISOString();
     terminal.print(json ? JSON.stringify({ at, manager: manager.id, ...fields }) : text);
@@ -83,7 +98,9 @@ function tell(millrace: Millrace, manager: Manager, json: boolean, terminal: Ter
   const { events } = millrace;
   say(`Manager of ${withoutPassword(millrace.databaseUrl)}; Ctrl-C stops it.`, {
     state: "waiting",
+    ...(metricsUrl === undefined ? {} : { metrics: metricsUrl }),
   });
+  if (metricsUrl !== undefined && !json) terminal.print(`Metrics at ${metricsUrl}.`);
   events.on("leader.elected", ({ term }) =>
     say(`Leader for term ${term}.`, { state: "leader", term }),
   );

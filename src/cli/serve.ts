@@ -47,7 +47,8 @@ export const serve: Command = {
     const seconds = numberOption(values, "for", { min: 0, max: 1_000_000 });
     const stop = new StopRequest(terminal);
     const millrace = await connect(values, terminal);
-    const server = new HttpServer({ millrace, host, port, adminKey: settings.adminKey });
+    const { adminKey, metricsArePublic } = settings;
+    const server = new HttpServer({ millrace, host, port, adminKey, metricsArePublic });
     try {
       if (values.manager === true) await millrace.manage();
       await server.start();

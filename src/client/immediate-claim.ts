@@ -37,6 +37,7 @@ export function claimedJobs(
     meta: job.meta ?? {},
     timeline: [],
     createdAt: startedAt,
+    readyAt: startedAt,
     startedAt,
     weight: job.weight,
   }));

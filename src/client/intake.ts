@@ -4,8 +4,10 @@ import type { Config } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
+import type { TraceContext, Tracing } from "../runtime/tracing.ts";
 import type { Enqueued, NewJob, Notice, Queue, Store, Transaction } from "../store/store.ts";
 import type { JobDefinition } from "../worker/job-definition.ts";
+import { byQueue } from "./accepted.ts";
 import type { Calls } from "./calls.ts";
 import { answersOrThrow, Capacity } from "./capacity.ts";
 import { Door, type DoorBucket } from "./door.ts";
@@ -27,6 +29,7 @@ export interface IntakeOptions {
   readonly hear: (notice: Notice) => void;
   readonly clock: Clock;
   readonly events: Events;
+  readonly tracing: Tracing | null;
 }
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
@@ -63,33 +66,49 @@ export class Intake {
     this.#named = this.#createEnqueuer("named");
   }
 
-  async enqueue(
+  enqueue(definition: Definition, payload: unknown, options: EnqueueOptions): Promise<Enqueued> {
+    return this.#telling(definition, 1, (carried) =>
+      this.#enqueue(definition, payload, options, carried),
+    );
+  }
+
+  async #enqueue(
     definition: Definition,
     payload: unknown,
     options: EnqueueOptions,
+    carried: TraceContext | undefined,
   ): Promise<Enqueued> {
     const making = this.#make(definition, payload, options);
-    const made = making instanceof Promise ? await making : making;
+    const made = traced(making instanceof Promise ? await making : making, carried);
     const buckets = this.#buckets(definition, payload, made);
     const passed =
       buckets.length === 0 ? [made] : await this.#passDoor([made], [buckets], definition);
-    const [enqueued] = Array.isArray(passed)
-      ? await this.#send(passed, options.tx)
-      : passed.repeated;
-    return this.#acknowledge(definition, made, enqueued);
+    const answers = Array.isArray(passed) ? await this.#send(passed, options.tx) : passed.repeated;
+    return this.#acknowledge([made], answers, () => definition)[0] as Enqueued;
   }
 
-  async enqueueMany<Input>(
+  enqueueMany<Input>(
     definition: Definition,
     payloads: readonly Input[],
     optionsOf: (payload: Input, index: number) => EnqueueOptions,
+  ): Promise<Enqueued[]> {
+    return this.#telling(definition, payloads?.length, (carried) =>
+      this.#enqueueMany(definition, payloads, optionsOf, carried),
+    );
+  }
+
+  async #enqueueMany<Input>(
+    definition: Definition,
+    payloads: readonly Input[],
+    optionsOf: (payload: Input, index: number) => EnqueueOptions,
+    carried: TraceContext | undefined,
   ): Promise<Enqueued[]> {
     if (!Array.isArray(payloads))
       throw new MillraceError("OPTION_INVALID", "enqueueMany takes a list of payloads.");
     const made: NewJob[] = [];
     for (const [i, payload] of payloads.entries()) {
       const making = this.#make(definition, payload, optionsOf(payload, i));
-      made.push(making instanceof Promise ? await making : making);
+      made.push(traced(making instanceof Promise ? await making : making, carried));
     }
     const first = payloads[0];
     if (first === undefined) return [];
@@ -101,7 +120,7 @@ export class Intake {
     const answers = Array.isArray(passed)
       ? await (tx === undefined ? this.#sendMany(passed) : this.#send(passed, tx))
       : passed.repeated;
-    return answers.map((answer, i) => this.#acknowledge(definition, made[i], answer));
+    return this.#acknowledge(made, answers, () => definition);
   }
 
   /** A tenant's settings have changed. */
@@ -110,15 +129,26 @@ export class Intake {
   }
 
   /** All of them or none, if there are at most 1,000. */
-  async enqueueInto(requests: readonly JobRequest[]): Promise<Enqueued[]> {
+  enqueueInto(requests: readonly JobRequest[]): Promise<Enqueued[]> {
+    const [first] = requests;
+    if (first === undefined) return Promise.resolve([]);
+    return this.#telling(first.definition, requests.length, (carried) =>
+      this.#enqueueInto(requests, carried),
+    );
+  }
+
+  async #enqueueInto(
+    requests: readonly JobRequest[],
+    carried: TraceContext | undefined,
+  ): Promise<Enqueued[]> {
     const { calls, config, events } = this.#options;
     if (calls.closed) throw new MillraceError("STOPPED");
     const made = requests.map(({ definition, payload, options, queue, weight }) => {
-      const job = newJob(definition, payload, options, queue, config, events);
+      const job = traced(newJob(definition, payload, options, queue, config, events), carried);
       return weight === undefined ? job : { ...job, weight };
     });
     const answers = await (made.length === 1 ? this.#send(made) : this.#sendMany(made));
-    return requests.map(({ definition }, i) => this.#acknowledge(definition, made[i], answers[i]));
+    return this.#acknowledge(made, answers, (i) => (requests[i] as JobRequest).definition);
   }
 
   async close(): Promise<void> {
@@ -194,18 +224,45 @@ export class Intake {
     return (named ? this.#named : this.#ready).enqueue(jobs);
   }
 
+  /** Traces and refusals are for whoever wants them; without such a one this costs nothing. */
+  #telling<T>(
+    definition: Definition,
+    jobs: number,
+    enqueue: (carried: TraceContext | undefined) => Promise<T>,
+  ): Promise<T> {
+    const { events, tracing } = this.#options;
+    const { type, queue } = definition ?? {};
+    const answer =
+      tracing === null || typeof type !== "string"
+        ? enqueue(undefined)
+        : tracing.enqueue({ type, queue, jobs }, enqueue);
+    if (!events.wants("enqueue.refused")) return answer;
+    return answer.catch((error) => {
+      if (error instanceof MillraceError && typeof type === "string")
+        events.emit("enqueue.refused", { type, queue, code: error.code });
+      throw error;
+    });
+  }
+
+  /** Tells of what was stored, as far as somebody wants to hear of it. */
   #acknowledge(
-    { type, queue }: Definition,
-    made: NewJob | undefined,
-    enqueued: Enqueued | undefined,
-  ): Enqueued {
+    made: readonly NewJob[],
+    answers: readonly Enqueued[],
+    definitionOf: (index: number) => Definition,
+  ): Enqueued[] {
     const { events } = this.#options;
-    if (made === undefined || enqueued === undefined)
-      throw new MillraceError("DATABASE_UNAVAILABLE");
+    if (answers.length < made.length) throw new MillraceError("DATABASE_UNAVAILABLE");
+    if (events.wants("enqueue.accepted"))
+      for (const one of byQueue(made, answers)) events.emit("enqueue.accepted", one);
     if (events.wants("job.enqueued")) {
-      events.emit("job.enqueued", { ...enqueued, type, queue, tenant: made.tenant });
+      for (const [i, { queueId, tenant, correlationId }] of made.entries()) {
+        const { type, queue } = definitionOf(i);
+        const { id, existing } = answers[i] as Enqueued;
+        const about = { id, type, queue, queueId, tenant, correlationId: correlationId ?? id };
+        events.emit("job.enqueued", { ...about, existing });
+      }
     }
-    return enqueued;
+    return answers as Enqueued[];
   }
 
   #createEnqueuer(kind: "ready" | "named"): Enqueuer {
@@ -223,6 +280,9 @@ export class Intake {
     });
   }
 }
+
+const traced = (job: NewJob, carried: TraceContext | undefined): NewJob =>
+  carried === undefined ? job : { ...job, meta: { ...job.meta, ...carried } };
 
 const delayed = (job: NewJob, ms: number): NewJob =>
   ms === 0 ? job : { ...job, delayMs: Math.max(job.delayMs ?? 0, ms) };

@@ -6,7 +6,9 @@ import { Manager } from "../manager/manager.ts";
 import type { Broker } from "../queue/broker.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { Events } from "../runtime/events.ts";
+import { loadTracing } from "../runtime/load-tracing.ts";
 import { createLog, type Log, logEvents } from "../runtime/log.ts";
+import type { Tracing } from "../runtime/tracing.ts";
 import type {
   CancelResult,
   DeadLetterFilter,
@@ -28,7 +30,7 @@ import { checkId } from "./check-id.ts";
 import { Intake, type JobRequest } from "./intake.ts";
 import type { EnqueueOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
-import { type OpenedStore, openStore } from "./open-store.ts";
+import { type Context, type OpenedStore, openStore } from "./open-store.ts";
 import { countedQueues, QueueCache } from "./queue-cache.ts";
 import { checkQueueSettings } from "./queue-settings.ts";
 import { Repairs, unknownJob } from "./repairs.ts";
@@ -46,13 +48,11 @@ export interface ConnectOptions extends Options {
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
 
-interface Parts {
+interface Parts extends Context {
   readonly config: Config;
   readonly opened: OpenedStore;
-  readonly events: Events;
   readonly log: Log;
-  readonly clock: Clock;
-  readonly random: () => number;
+  readonly tracing: Tracing | null;
 }
 
 export class Millrace {
@@ -66,7 +66,7 @@ export class Millrace {
   readonly breakers: Breakers;
   readonly #parts: Parts;
   readonly #store: Store;
-  readonly #broker: Broker | null;
+  readonly broker: Broker | null;
   readonly #queues: QueueCache;
   readonly #calls = new Calls();
   readonly #workers: Workers;
@@ -79,7 +79,7 @@ export class Millrace {
     const { clock, config, events, opened } = parts;
     const { store } = opened;
     const broker = openBroker({ ...parts, store });
-    this.#broker = broker;
+    this.broker = broker;
     this.#parts = parts;
     this.config = config;
     this.events = events;
@@ -126,10 +126,10 @@ export class Millrace {
     const events = new Events();
     const log = options.log ?? createLog(config.logLevel);
     logEvents(events, log, config.logLevel);
-    const clock = options.clock ?? systemClock;
-    const random = options.random ?? Math.random;
+    const { clock = systemClock, random = Math.random } = options;
     const opened = await openStore(config, { events, clock, random });
-    return new Millrace({ config, opened, events, log, clock, random });
+    const tracing = await loadTracing(events);
+    return new Millrace({ config, opened, events, log, clock, random, tracing });
   }
 
   get databaseUrl(): string {
@@ -142,7 +142,7 @@ export class Millrace {
 
   /** How workers learn of ready jobs: over Redis, or from PostgreSQL alone. */
   get dispatch(): "brokered" | "direct" {
-    return this.#broker?.canPut === true ? "brokered" : "direct";
+    return this.broker?.canPut === true ? "brokered" : "direct";
   }
 
   async enqueue<Input>(
@@ -174,7 +174,7 @@ export class Millrace {
   }
 
   /** Queues by tenant and name, or by id, as remembered for a few seconds. */
-  get queueCache(): Pick<QueueCache, "resolve" | "find" | "findById" | "invalidate"> {
+  get queueCache(): Pick<QueueCache, "resolve" | "find" | "findById" | "byId" | "invalidate"> {
     return this.#queues;
   }
 
@@ -267,7 +267,7 @@ export class Millrace {
   async manage(): Promise<Manager> {
     if (this.#stopping !== null) throw new MillraceError("STOPPED");
     const { deliver } = this.notifications;
-    const own = { store: this.#store, broker: this.#broker, deliver };
+    const own = { store: this.#store, broker: this.broker, deliver };
     const manager = new Manager({ ...this.#parts, ...own });
     this.#managers.add(manager);
     await manager.start();
@@ -293,7 +293,7 @@ export class Millrace {
     await this.breakers.stop();
     await this.#calls.close();
     await this.#intake.close();
-    await this.#broker?.close();
+    await this.broker?.close();
     await this.#parts.opened.close();
     this.events.emit("millrace.stopped", {});
   }

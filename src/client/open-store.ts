@@ -16,7 +16,7 @@ export interface OpenedStore {
   close(): Promise<void>;
 }
 
-interface Context {
+export interface Context {
   readonly events: Events;
   readonly clock: Clock;
   readonly random: () => number;

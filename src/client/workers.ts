@@ -7,6 +7,7 @@ import type { Broker } from "../queue/broker.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Log } from "../runtime/log.ts";
+import type { Tracing } from "../runtime/tracing.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
 import type { Notice, Queue, Store } from "../store/store.ts";
 import { Executor } from "../worker/executor.ts";
@@ -35,6 +36,7 @@ export interface WorkersOptions {
   readonly broker: Broker | null;
   readonly breakers: Breakers;
   readonly log: Log;
+  readonly tracing: Tracing | null;
   /** Makes this process deliver to webhooks, if it does not yet. */
   readonly deliver: () => void;
   readonly clock: Clock;
@@ -110,7 +112,7 @@ export class Workers {
       store,
       registry,
       executor: new Executor({
-        ...{ registry, log, random, resultLimitBytes },
+        ...{ registry, log, random, resultLimitBytes, tracing: this.#options.tracing },
         breaker: (platform) => breakers.guard(platform),
       }),
       queues,

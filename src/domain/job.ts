@@ -16,6 +16,9 @@ export interface JobMeta {
   readonly cancelReason?: string;
   readonly orderingKey?: string;
   readonly limitKey?: string;
+  /** W3C trace context of the enqueue, if it belonged to a trace. */
+  readonly traceparent?: string;
+  readonly tracestate?: string;
 }
 
 /** A job as everybody but its holder sees it. */
@@ -72,5 +75,7 @@ export interface ClaimedJob {
   readonly meta: JobMeta;
   readonly timeline: Timeline;
   readonly createdAt: Date;
+  /** When it could be taken: later than createdAt if it was delayed or is tried again; null: not known. */
+  readonly readyAt: Date | null;
   readonly startedAt: Date;
 }

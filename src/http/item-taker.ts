@@ -45,6 +45,7 @@ export class ItemTaker {
   #tick: NodeJS.Timeout | null = null;
   #closed = false;
   #moment = 0;
+  #polls = 0;
 
   constructor(options: ItemTakerOptions) {
     this.#options = options;
@@ -52,6 +53,11 @@ export class ItemTaker {
 
   get waiting(): number {
     return this.#waiters.size;
+  }
+
+  /** How often it has asked the store, for all who wait together. */
+  get polls(): number {
+    return this.#polls;
   }
 
   /** Nothing after `waitMs`, or as soon as the signal says that nobody waits for the answer. */
@@ -141,6 +147,7 @@ export class ItemTaker {
         wishes.push({ ...waiter, claimId });
       }
     }
+    this.#polls++;
     try {
       const served = await this.#serve(owners, await this.#options.take(wishes));
       this.#settleDown(asking, served, started);

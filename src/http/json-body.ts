@@ -1,16 +1,32 @@
-// Bodies are JSON, and are looked at before they are parsed: nesting costs stack, and some keys would
-// reach into JavaScript's own objects.
+// Bodies are JSON, and are looked at before anybody works with them: nesting costs stack, and some keys
+// would reach into JavaScript's own objects.
 
 import { MillraceError } from "../domain/errors.ts";
 
 /** A payload may be 64 deep and stands three levels down in a bulk request. */
 const deepest = 68;
-const forbidden = /"(?:_|\\u005[fF]){2}proto(?:_|\\u005[fF]){2}"\s*:/;
+/** JSON.parse itself takes any depth; up to this length what it makes of a deep text is small. */
+const harmlessLength = 256 * 1024;
+const forbidden = new RegExp(
+  `"${[..."__proto__"].map((letter) => `(?:${letter}|${escapeOf(letter)})`).join("")}"\\s*:`,
+);
+
+/** A letter as JSON may write it, too. */
+function escapeOf(letter: string): string {
+  const code = letter.charCodeAt(0).toString(16).padStart(4, "0");
+  return `\\\\u${code.replace("f", "[fF]")}`;
+}
 
 export function parseJsonBody(text: string): unknown {
   if (text.trim() === "") return undefined;
-  if (isTooDeep(text)) throw invalid("body: it is nested too deeply");
+  if (text.length > harmlessLength && isDeepText(text)) throw tooDeep();
   if (forbidden.test(text)) throw invalid("body: it has a key that is reserved by JavaScript");
+  const value = parse(text);
+  if (text.length <= harmlessLength && isDeep(value)) throw tooDeep();
+  return value;
+}
+
+function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -19,19 +35,50 @@ export function parseJsonBody(text: string): unknown {
 }
 
 const invalid = (message: string) => new MillraceError("REQUEST_INVALID", message);
+const tooDeep = () => invalid("body: it is nested too deeply");
 
-function isTooDeep(text: string): boolean {
+/** Level by level: no depth costs it stack. */
+function isDeep(root: unknown): boolean {
+  let level: object[] = isObject(root) ? [root] : [];
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > deepest) return true;
+    const next: object[] = [];
+    for (const value of level) {
+      if (Array.isArray(value)) for (const inner of value) isObject(inner) && next.push(inner);
+      else addValues(value as Record<string, unknown>, next);
+    }
+    level = next;
+  }
+  return false;
+}
+
+function addValues(value: Readonly<Record<string, unknown>>, to: object[]): void {
+  for (const key in value) {
+    const inner = value[key];
+    if (isObject(inner)) to.push(inner);
+  }
+}
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+
+function isDeepText(text: string): boolean {
   let depth = 0;
-  let inString = false;
   for (let i = 0; i < text.length; i++) {
     const char = text.charCodeAt(i);
-    if (inString) {
-      if (char === 92) i++;
-      else if (char === 34) inString = false;
-    } else if (char === 34) inString = true;
+    if (char === 34) i = endOfString(text, i);
     else if (char === 91 || char === 123) {
       if (++depth > deepest) return true;
     } else if (char === 93 || char === 125) depth--;
   }
   return false;
+}
+
+/** Where the string that begins here ends; the text's end if it does not. */
+function endOfString(text: string, from: number): number {
+  for (let end = text.indexOf('"', from + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let last = end - 1;
+    while (text.charCodeAt(last) === 92) last--;
+    if ((end - last) % 2 === 1) return end;
+  }
+  return text.length;
 }

@@ -128,13 +128,17 @@ function reference(schema: z.ZodType, registry: typeof requests): Json {
   throw new TypeError("a body's schema needs a name");
 }
 
+const jsonType = "application/json";
+
 function answersOf(route: Route): Json {
   const answers: Json = {};
-  for (const [status, { description, body }] of Object.entries(route.answers)) {
+  for (const [status, { description, body, contentType = jsonType }] of Object.entries(
+    route.answers,
+  )) {
     const content =
       body === undefined
         ? {}
-        : { content: { "application/json": { schema: reference(body, responses) } } };
+        : { content: { [contentType]: { schema: reference(body, responses) } } };
     answers[status] = { description, ...content };
   }
   const byStatus = new Map<number, ErrorCode[]>();

@@ -1,5 +1,6 @@
 // A route of the contract with the function that answers it.
 
+import type { Metrics } from "../client/metrics.ts";
 import type { Millrace } from "../client/millrace.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Store } from "../store/store.ts";
@@ -15,6 +16,9 @@ export interface Service {
   readonly taker: ItemTaker;
   /** Of this process, for counts. */
   readonly process: string;
+  readonly metrics: Metrics;
+  /** Whoever reaches the port may read them. */
+  readonly metricsArePublic: boolean;
   readonly openApi: Record<string, unknown>;
   readonly clock: Clock;
   readonly random: () => number;

@@ -4,10 +4,13 @@ import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { AddressInfo, Socket } from "node:net";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { createMetrics, type Metrics } from "../client/metrics.ts";
 import type { Millrace } from "../client/millrace.ts";
 import { MillraceError } from "../domain/errors.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { loadTracing } from "../runtime/load-tracing.ts";
 import type { Service as Startable } from "../runtime/service.ts";
+import type { Tracing } from "../runtime/tracing.ts";
 import { Caller } from "./caller.ts";
 import { closeApp, trackSilent } from "./closing.ts";
 import { Identities, type Identity } from "./identity.ts";
@@ -27,6 +30,8 @@ export interface HttpOptions {
   readonly port?: number;
   /** A key with the role admin that is in no database. */
   readonly adminKey?: string | undefined;
+  /** GET /metrics takes no key; MILLRACE_METRICS_PUBLIC of the command line. */
+  readonly metricsArePublic?: boolean;
   readonly limits?: Partial<HttpLimits>;
 }
 
@@ -70,6 +75,7 @@ export class HttpServer implements Startable {
   #app: FastifyInstance | null = null;
   #silent: ReadonlySet<Socket> = new Set();
   #taker: ItemTaker | null = null;
+  #metrics: Metrics | null = null;
   #listener: { close(): Promise<void> } | null = null;
 
   constructor(options: HttpOptions) {
@@ -98,8 +104,9 @@ export class HttpServer implements Startable {
     const service = await this.#createService();
     const app = this.#createApp();
     this.#app = app;
+    const tracing = await loadTracing();
     const caller = new Caller(service, this.#limits);
-    for (const served of routes) this.#add(app, served, service, caller);
+    for (const served of routes) this.#add(app, served, service, caller, tracing);
     app.server.maxConnections = this.#limits.connections;
     this.#silent = trackSilent(app.server);
     try {
@@ -114,6 +121,7 @@ export class HttpServer implements Startable {
   async stop(): Promise<void> {
     await this.#listener?.close();
     await this.#taker?.close();
+    this.#metrics?.close();
     if (this.#app !== null) await closeApp(this.#app, this.#silent);
     this.#app = null;
   }
@@ -140,12 +148,15 @@ export class HttpServer implements Startable {
       clock: systemClock,
     });
     this.#taker = taker;
+    const metrics = createMetrics(millrace, { robots: () => taker });
+    this.#metrics = metrics;
     this.#listener = await store.listen((notice) => {
       if (notice.kind === "queues") millrace.queueCache.invalidate();
       taker.hear(notice);
     });
     return {
-      ...{ millrace, store, taker, process },
+      ...{ millrace, store, taker, process, metrics },
+      metricsArePublic: this.#options.metricsArePublic === true,
       identities: new Identities(keys, adminKey, systemClock),
       openApi: createOpenApi(await packageVersion()),
       clock: systemClock,
@@ -191,20 +202,31 @@ export class HttpServer implements Startable {
     return app;
   }
 
-  #add(app: FastifyInstance, served: Served, service: Service, caller: Caller): void {
+  #add(
+    app: FastifyInstance,
+    served: Served,
+    service: Service,
+    caller: Caller,
+    tracing: Tracing | null,
+  ): void {
     const { route, answer } = served;
     app.route({
       method: route.method,
       url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
       // Before the body is read: who may not call need not send.
       onRequest: async (request) => {
+        if (route.id === "readMetrics" && service.metricsArePublic) return;
         request.identity = await caller.admit(route, request.headers.authorization, request.ip);
       },
       handler: async (request, reply) => {
         const input = parseInput(route, request);
         const identity = request.identity ?? nobody;
         const call = { ...input, identity, gone: () => goneSignal(reply) };
-        const { status, body, headers: more } = await answer(call, service);
+        const answering =
+          tracing === null
+            ? answer(call, service)
+            : tracing.within(request.headers, () => answer(call, service));
+        const { status, body, headers: more } = await answering;
         if (more !== undefined) reply.headers(more);
         return reply.code(status).send(body);
       },

@@ -87,7 +87,8 @@ class Reclaimer {
       const kind = settled.get(job.id) as Outcome["kind"] | undefined;
       if (kind === undefined) continue;
       const crashCount = job.crashCount + (kind === "released" || job.overtime ? 0 : 1);
-      events.emit("job.lapsed", { id: job.id, type: job.type, outcome: kind, crashCount });
+      const { id, type, correlationId } = job;
+      events.emit("job.lapsed", { id, type, correlationId, outcome: kind, crashCount });
     }
     return settled.size;
   }

@@ -42,6 +42,10 @@ export class BrokerShard {
     void this.#open();
   }
 
+  get name(): string {
+    return this.#options.name;
+  }
+
   keeps({ weight }: { readonly weight: number }): boolean {
     return weight >= this.weights.from && weight <= this.weights.to;
   }

@@ -65,7 +65,19 @@ export class Broker {
       const own = hints.filter((hint) => shard.keeps(hint));
       if (own.length > 0) left.push(...((await shard.try("put", (w) => w.put(own))) ?? own));
     }
+    if (left.length > 0) this.#options.events.emit("hints.refused", { hints: left.length });
     return left;
+  }
+
+  /** How each Redis is; its memory is null while it does not answer. */
+  health(): Promise<{ name: string; serves: boolean; memoryBytes: number | null }[]> {
+    return Promise.all(
+      this.#shards.map(async (shard) => {
+        const memoryBytes = await shard.try("take", (window) => window.memory());
+        const serves = memoryBytes !== null && shard.serves("put");
+        return { name: shard.name, serves, memoryBytes };
+      }),
+    );
   }
 
   /** Up to `most`, the highest priority first. An empty answer may also mean that Redis is gone. */

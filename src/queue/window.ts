@@ -39,5 +39,7 @@ export interface Window {
   /** PostgreSQL may have become another one. */
   renew(epoch: string): void;
   readonly isReady: boolean;
+  /** What the server uses, in bytes; of a Cluster, one of its servers. */
+  memory(): Promise<number>;
   close(): Promise<void>;
 }

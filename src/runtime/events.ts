@@ -5,7 +5,28 @@ import type { ClaimedJob } from "../domain/job.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { PayloadProblem } from "../domain/payload-rules.ts";
 
-type RunningJob = Pick<ClaimedJob, "id" | "type" | "tenant" | "attempt" | "correlationId">;
+type RunningJob = Pick<
+  ClaimedJob,
+  "id" | "type" | "queueId" | "tenant" | "attempt" | "correlationId"
+>;
+
+interface Enqueued {
+  readonly id: string;
+  readonly type: string;
+  readonly queue: string;
+  readonly queueId: number;
+  readonly tenant: string;
+  readonly correlationId: string;
+}
+
+/** What a robot holds or held, over HTTP. */
+interface RobotItem {
+  readonly id: string;
+  readonly queueId: number;
+  readonly tenant: string;
+  readonly attempt: number;
+  readonly robot: string | null;
+}
 
 /** Neither the URL nor the secret: both open doors. */
 interface WebhookAttempt {
@@ -32,14 +53,30 @@ export interface EventMap {
   "millrace.started": { schema: string; embedded: boolean; serverVersion: string };
   "millrace.stopped": Record<string, never>;
   "migration.applied": { version: number; name: string };
-  "job.enqueued": { id: string; type: string; queue: string; tenant: string; existing: boolean };
+  "job.enqueued": Enqueued & { existing: boolean };
   "job.payload_large": { type: string; sizeBytes: number; problems: readonly PayloadProblem[] };
-  "job.started": RunningJob;
+  /** One for each call and queue; `job.enqueued` is the same for each job. */
+  "enqueue.accepted": { queueId: number; jobs: number; repeats: number };
+  "enqueue.refused": { type: string; queue: string; code: string };
+  /** `waitedMs`: since it was ready, by the database's clock; null: not known. */
+  "job.started": RunningJob & { waitedMs: number | null };
   "job.settled": RunningJob & { outcome: Outcome; durationMs: number };
   "job.settle_refused": RunningJob & { outcome: Outcome["kind"] };
   "job.settle_repeated": RunningJob & { outcome: Outcome["kind"] };
   "job.aborted": RunningJob & { reason: "cancelled" | "lease_lost" | "stopping" | "max_runtime" };
-  "job.lapsed": { id: string; type: string; outcome: Outcome["kind"]; crashCount: number };
+  "job.lapsed": {
+    id: string;
+    type: string;
+    correlationId: string;
+    outcome: Outcome["kind"];
+    crashCount: number;
+  };
+  "robot.leased": RobotItem & { waitedMs: number };
+  "robot.settled": RobotItem & {
+    outcome: Outcome["kind"];
+    class: ErrorClass | undefined;
+    durationMs: number;
+  };
   "worker.started": { worker: string; queues: readonly string[]; types: readonly string[] };
   "worker.stopped": { worker: string; released: number };
   "lease.opened": { worker: string; lease: string };
@@ -69,6 +106,7 @@ export interface EventMap {
   "item.buried": { id: string; attempt: number; class: ErrorClass; message: string };
   "dispatch.brokered": { redis: string };
   "dispatch.direct": { redis: string; error: unknown };
+  "hints.refused": { hints: number };
   "window.refilled": { queueId: number; hints: number };
   "notification.dispatched": { id: string; kind: string; deliveries: number };
   "webhook.delivered": WebhookAttempt & { status: number };

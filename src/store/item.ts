@@ -1,6 +1,7 @@
 // A job as robots see it, and what they may do with it.
 
 import type { JobState } from "../domain/job-state.ts";
+import type { Outcome } from "../domain/outcome.ts";
 import type { Token } from "../domain/token.ts";
 
 export type ExceptionType = "application" | "business";
@@ -27,6 +28,8 @@ export interface Item {
 }
 
 export interface LeasedItem extends Item {
+  /** Since when it could be taken. */
+  readonly readyAt: Date;
   readonly token: Token;
 }
 
@@ -58,6 +61,11 @@ export interface ItemFailure {
   readonly random: number;
 }
 
+export interface ItemEnd {
+  readonly outcome: Outcome["kind"];
+  readonly durationMs: number;
+}
+
 export interface ItemStats {
   readonly new: number;
   readonly inProgress: number;
@@ -82,7 +90,7 @@ export interface ItemStore {
   renew(hold: ItemHold, leaseMs: number): Promise<{ until: Date; cancelled: boolean } | null>;
   complete(hold: ItemHold, result: string | null, process: string): Promise<boolean>;
   /** How the run ended; null: the lease is not this one's any more. */
-  fail(hold: ItemHold, failure: ItemFailure, process: string): Promise<string | null>;
+  fail(hold: ItemHold, failure: ItemFailure, process: string): Promise<ItemEnd | null>;
   /** Given back unspent, as far as they are still held. */
   release(holds: readonly ItemHold[], process: string): Promise<number>;
   find(id: string): Promise<Item | null>;

@@ -3,6 +3,7 @@
 import type { ApiKeyStore } from "./api-key.ts";
 import type { AuditStore } from "./audit.ts";
 import type { DeadLetterStore } from "./dead-letter.ts";
+import type { FigureStore } from "./figures.ts";
 import type { ItemStore } from "./item.ts";
 import type { JobSearch } from "./job-search.ts";
 import type { QueueAdmin } from "./queue-admin.ts";
@@ -14,4 +15,5 @@ export interface ServiceStore {
   readonly search: JobSearch;
   readonly queues: QueueAdmin;
   readonly deadLetters: DeadLetterStore;
+  readonly figures: FigureStore;
 }

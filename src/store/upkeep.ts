@@ -13,6 +13,7 @@ export interface LapsedJob {
   readonly crashCount: number;
   readonly timeline: Timeline;
   readonly startedAt: Date;
+  readonly correlationId: string;
   readonly worker: string;
   /** The lease is alive, but this run is longer than its maxRuntimeMs. */
   readonly overtime: boolean;

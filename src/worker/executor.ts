@@ -8,6 +8,7 @@ import { upcast, versionOf } from "../domain/payload-version.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
 import { tameError } from "../domain/tame-error.ts";
 import type { Log } from "../runtime/log.ts";
+import type { Tracing } from "../runtime/tracing.ts";
 import type { AbortSource } from "./abort-handle.ts";
 import type { BreakerGuard, BreakerRunOptions } from "./breaker-guard.ts";
 import type { Handler, JobContext, JobDefinition } from "./job-definition.ts";
@@ -17,6 +18,8 @@ import { describeIssues } from "./validate.ts";
 export interface ExecutorOptions {
   readonly registry: Registry;
   readonly log: Log;
+  /** null: nobody traces. */
+  readonly tracing: Tracing | null;
   readonly random: () => number;
   readonly resultLimitBytes: number;
   readonly retryPolicy?: RetryPolicy | undefined;
@@ -69,6 +72,12 @@ export class Executor {
 
   /** At once where the handler and its schema answer at once: an await costs a short run dearly. */
   execute(job: ClaimedJob, abort: AbortSource): Outcome | Promise<Outcome> {
+    const { tracing } = this.#options;
+    if (tracing === null) return this.#execute(job, abort);
+    return tracing.run(job, () => this.#execute(job, abort));
+  }
+
+  #execute(job: ClaimedJob, abort: AbortSource): Outcome | Promise<Outcome> {
     const definition = this.#options.registry.definition(job.type);
     try {
       const payload = lift(job, definition);
@@ -164,8 +173,10 @@ export class Executor {
       });
     } catch (fault) {
       // A classifier or policy that fails itself must not keep the job from being settled.
-      const { id, type } = job;
-      log.child({ job: id, type }).error({ err: tameError(fault) }, "retry rules failed");
+      const { id, type, correlationId } = job;
+      log
+        .child({ job: id, type, correlationId })
+        .error({ err: tameError(fault) }, "retry rules failed");
       return outcomeOfFailure(job, thrown, { policy: defaultRetryPolicy, random: random() });
     }
   }

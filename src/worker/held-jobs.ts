@@ -96,9 +96,10 @@ export class HeldJobs {
 }
 
 /** What events tell of a job: never its payload. */
-export const runningJob = ({ id, type, tenant, attempt, correlationId }: ClaimedJob) => ({
+export const runningJob = ({ id, type, queueId, tenant, attempt, correlationId }: ClaimedJob) => ({
   id,
   type,
+  queueId,
   tenant,
   attempt,
   correlationId,

@@ -98,7 +98,11 @@ export class Runner {
     this.#running++;
     held.started = true;
     held.startedAt = clock.monotonic();
-    if (events.wants("job.started")) events.emit("job.started", runningJob(held.job));
+    if (events.wants("job.started")) {
+      const { readyAt, startedAt } = held.job;
+      const waitedMs = readyAt === null ? null : Math.max(0, +startedAt - +readyAt);
+      events.emit("job.started", { ...runningJob(held.job), waitedMs });
+    }
     const outcome = executor.execute(held.job, held);
     if (outcome instanceof Promise) void outcome.then((later) => this.#ended(held, later));
     else this.#ended(held, outcome);

@@ -53,7 +53,13 @@ export function frameSuite(): void {
       expect((await http.call("POST", "/api/jobs", { body: deep })).body.code).toBe(
         "REQUEST_INVALID",
       );
-      for (const key of ["__proto__", "\\u005f_proto__", "constructor", "prototype"]) {
+      for (const key of [
+        "__proto__",
+        "\\u005f_proto__",
+        "__pr\\u006fto__",
+        "constructor",
+        "prototype",
+      ]) {
         const body = `{"type":"t","payload":{"a":{"${key}":{"polluted":true}}}}`;
         const answer = await http.call("POST", "/api/jobs", { body });
         expect([answer.status, key]).toEqual([400, key]);

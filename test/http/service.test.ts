@@ -11,6 +11,7 @@ import { frameSuite } from "./frame.ts";
 import { itemsSuite } from "./items.ts";
 import { jobsSuite } from "./jobs.ts";
 import { keysSuite } from "./keys.ts";
+import { metricsSuite } from "./metrics.ts";
 import { queuesSuite } from "./queues.ts";
 import { refusalsSuite } from "./refusals.ts";
 
@@ -23,6 +24,7 @@ describe("items", itemsSuite);
 describe("dead letters", deadLettersSuite);
 describe("audit", auditSuite);
 describe("automation", automationSuite);
+describe("metrics", metricsSuite);
 describe("refusals", refusalsSuite);
 
 test("every route was called with every answer and every refusal of its own that it declares", () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { CommandLine, runCommand } from "../support/command-line.ts";
+import { Exposition } from "../support/exposition.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { until } from "../support/until.ts";
 
@@ -7,6 +8,7 @@ interface Line {
   readonly manager: string;
   readonly state: "waiting" | "leader";
   readonly term?: number;
+  readonly metrics?: string;
   readonly reason?: string;
   readonly services?: readonly { name: string }[];
 }
@@ -66,4 +68,16 @@ test("refuses an election it does not know", async () => {
   const { code, err } = await runCommand(["manager", "--election", "dice"], env);
   expect(code).toBe(1);
   expect(err).toContain("election must be one of postgres, redis");
+});
+
+test("serves its metrics on a port of their own", async () => {
+  const manager = start("--json", "--metrics-port", "0");
+  await leads(manager);
+  const { metrics = "" } = linesOf(manager)[0] ?? {};
+  const read = await until("the metrics say that it leads", async () => {
+    const seen = new Exposition(await (await fetch(metrics)).text());
+    return seen.value("millrace_leader") === 1 && seen;
+  });
+  expect(read.value("millrace_leader_elections_total")).toBe(1);
+  expect((await manager.stop()).code).toBe(0);
 });

@@ -85,7 +85,8 @@ export async function send(
     ...(signal === undefined ? {} : { signal }),
   });
   const text = await answer.text();
-  const parsed = text === "" ? undefined : JSON.parse(text);
+  const isText = answer.headers.get("content-type")?.startsWith("text/plain") === true;
+  const parsed = text === "" ? undefined : isText ? text : JSON.parse(text);
   const route = routeOf(method, path);
   if (route !== undefined) holdAgainst(route, answer.status, parsed);
   return { status: answer.status, body: parsed, headers: answer.headers };

@@ -5,6 +5,7 @@ import * as cluster from "./cluster.ts";
 import * as deadLetters from "./dead-letters.ts";
 import * as items from "./items.ts";
 import * as jobs from "./jobs.ts";
+import * as metrics from "./metrics.ts";
 import * as queues from "./queues.ts";
 import type { Route } from "./route.ts";
 import * as system from "./system.ts";
@@ -15,6 +16,7 @@ const isRoute = (value: unknown): value is Route =>
 export const contract: readonly Route[] = [
   system,
   cluster,
+  metrics,
   jobs,
   queues,
   items,

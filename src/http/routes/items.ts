@@ -1,8 +1,9 @@
+import type { ErrorClass } from "../../domain/error-class.ts";
 import { MillraceError } from "../../domain/errors.ts";
 import { isBusinessException } from "../../domain/exception-type.ts";
 import { itemStatus } from "../../domain/job-state.ts";
 import type { Token } from "../../domain/token.ts";
-import type { Item } from "../../store/item.ts";
+import type { Item, ItemEnd, LeasedItem } from "../../store/item.ts";
 import type { Queue } from "../../store/store.ts";
 import { defineJob } from "../../worker/job-definition.ts";
 import * as contract from "../contract/items.ts";
@@ -95,11 +96,24 @@ async function next(
     },
     call.gone(),
   );
+  tellLeased(items, service);
   const { priorities } = service.millrace.config;
   const [first, ...others] = items.map((item) => leasedItemView(item, priorities));
   if (first === undefined) return { status: 204 as const };
   const body = count === undefined ? first : { items: [first, ...others] };
   return { status: 200 as const, body };
+}
+
+const about = ({ id, queueId, tenant, attempt, robot }: Item) => ({
+  ...{ id, queueId, tenant, attempt, robot },
+});
+
+function tellLeased(items: readonly LeasedItem[], { millrace: { events } }: Service): void {
+  if (!events.wants("robot.leased")) return;
+  for (const item of items) {
+    const waitedMs = Math.max(0, +(item.lockedAt ?? item.readyAt) - +item.readyAt);
+    events.emit("robot.leased", { ...about(item), waitedMs });
+  }
 }
 
 async function findItem(id: string, identity: Identity, { store }: Service): Promise<Item> {
@@ -129,11 +143,26 @@ function parseToken(text: string): Token {
 const settle = serve(contract.settleItem, async ({ params, body, identity }, service) => {
   const token = parseToken(body.token);
   const hold = { id: params.id, token, holder: identity.keyId };
-  const isSettled = await end(hold, body, service);
+  const ended = await end(hold, body, service);
   const item = await findItem(params.id, identity, service);
-  if (!isSettled && !(await isRepeat(hold, body.status, service))) throw refusal(item);
+  if (ended !== null) tellSettled(item, ended, service);
+  else if (!(await isRepeat(hold, body.status, service))) throw refusal(item);
   return { status: 200 as const, body: itemView(item, service.millrace.config.priorities) };
 });
+
+interface Ended {
+  readonly outcome: ItemEnd["outcome"];
+  readonly class: ErrorClass | undefined;
+  /** null: from when it was taken to when it was last changed. */
+  readonly durationMs: number | null;
+}
+
+function tellSettled(item: Item, ended: Ended, { millrace: { events } }: Service): void {
+  if (!events.wants("robot.settled")) return;
+  const { lockedAt, updatedAt } = item;
+  const durationMs = ended.durationMs ?? Math.max(0, +updatedAt - +(lockedAt ?? updatedAt));
+  events.emit("robot.settled", { ...about(item), ...ended, durationMs });
+}
 
 type Hold = { readonly id: string; readonly token: Token; readonly holder: string };
 
@@ -141,11 +170,12 @@ async function end(
   hold: Hold,
   body: Call<typeof contract.settleItem>["body"],
   { store, millrace, process, random }: Service,
-): Promise<boolean> {
+): Promise<Ended | null> {
   const { items } = store.service;
   const result = resultText(body.result, millrace.config.resultLimitBytes);
-  if (body.status === "DONE") return items.complete(hold, result, process);
-  if (body.status !== "FAILED") return false;
+  if (body.status === "DONE")
+    return (await items.complete(hold, result, process)) ? completed : null;
+  if (body.status !== "FAILED") return null;
   const isBusiness = isBusinessException(body.exception_type, body.result, body.error_message);
   const failure = {
     message: body.error_message ?? "The robot gave no reason.",
@@ -154,8 +184,11 @@ async function end(
     result,
     random: random(),
   };
-  return (await items.fail(hold, failure, process)) !== null;
+  const failed = await items.fail(hold, failure, process);
+  return failed && { ...failed, class: isBusiness ? "non_retryable" : "retryable" };
 }
+
+const completed: Ended = { outcome: "completed", class: undefined, durationMs: null };
 
 /** PostgreSQL can read neither NUL nor half a surrogate pair back. */
 const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i;

@@ -38,29 +38,60 @@ async function toRequests(
   identity: Identity,
   { millrace }: Service,
 ): Promise<JobRequest[]> {
-  const { config, queueCache } = millrace;
-  const shared = new Map<string, Pick<JobRequest, "definition" | "queue"> & { tenant: string }>();
+  const shared = new Map<string, Shared>();
   const requests: JobRequest[] = [];
-  for (const [i, job] of jobs.entries()) {
-    const { type, queue } = job;
-    const category = job.category ?? config.categories.categoryOf(type)?.name;
-    const named = category === undefined ? job.tenant_id : governedTenant(job);
-    const about = [type, queue, category ?? "", named ?? ""].join("\n");
-    let common = shared.get(about);
-    if (common === undefined) {
-      const tenant = tenantToActOn(identity, named);
-      const definition = defineJob({
-        type,
-        queue,
-        ...(category === undefined ? {} : { category }),
-      });
-      common = { definition, tenant, queue: await queueCache.resolve(tenant, queue) };
-      shared.set(about, common);
+  let last: Shared | undefined;
+  for (let i = 0; i < jobs.length; i++) {
+    const job = jobs[i] as NewJob;
+    if (last === undefined || !isAlike(job, last)) {
+      const about = describeKind(job, millrace);
+      const known = shared.get(about.key) ?? (await findShared(about, identity, millrace));
+      shared.set(about.key, known);
+      last = known;
     }
-    const { tenant, ...rest } = common;
-    requests.push({ ...rest, payload: job.payload, options: toOptions(job, tenant, keyOf(i)) });
+    const { definition, queue } = last;
+    const options = toOptions(job, last.plain, keyOf(i));
+    requests.push({ definition, queue, payload: job.payload, options });
   }
   return requests;
+}
+
+/** What jobs of one kind have in common, and the first of them. */
+interface Shared extends Pick<JobRequest, "definition" | "queue"> {
+  readonly of: NewJob;
+  readonly isGoverned: boolean;
+  readonly plain: { readonly tenant: string };
+}
+
+/** Without looking anything up. A governed job may name another tenant in its payload. */
+const isAlike = (job: NewJob, { of, isGoverned }: Shared): boolean =>
+  !isGoverned &&
+  job.type === of.type &&
+  job.queue === of.queue &&
+  job.tenant_id === of.tenant_id &&
+  job.category === of.category;
+
+function describeKind(job: NewJob, { config }: Service["millrace"]) {
+  const category = job.category ?? config.categories.categoryOf(job.type)?.name;
+  const named = category === undefined ? job.tenant_id : governedTenant(job);
+  const key = [job.type, job.queue, category ?? "", named ?? ""].join("\n");
+  return { key, job, category, named };
+}
+
+async function findShared(
+  { job, category, named }: ReturnType<typeof describeKind>,
+  identity: Identity,
+  { queueCache }: Service["millrace"],
+): Promise<Shared> {
+  const tenant = tenantToActOn(identity, named);
+  const { type, queue } = job;
+  return {
+    of: job,
+    isGoverned: category !== undefined,
+    plain: Object.freeze({ tenant }),
+    definition: defineJob({ type, queue, ...(category === undefined ? {} : { category }) }),
+    queue: await queueCache.resolve(tenant, queue),
+  };
 }
 
 /** A governed job says in its envelope whose it is; the request may repeat that, not contradict it. */
@@ -71,8 +102,18 @@ function governedTenant(job: NewJob): string | undefined {
   return job.tenant_id ?? inside;
 }
 
-function toOptions(job: NewJob, tenant: string, headerKey: string | undefined): EnqueueOptions {
-  const options: { -readonly [K in keyof EnqueueOptions]: EnqueueOptions[K] } = { tenant };
+const rare = [
+  ...["idempotency_key", "priority", "correlation_id", "reference"],
+  ...["delay_ms", "expires_in_ms", "max_attempts"],
+] as readonly (keyof NewJob)[];
+
+function toOptions(
+  job: NewJob,
+  plain: Shared["plain"],
+  headerKey: string | undefined,
+): EnqueueOptions {
+  if (headerKey === undefined && rare.every((name) => job[name] === undefined)) return plain;
+  const options: { -readonly [K in keyof EnqueueOptions]: EnqueueOptions[K] } = { ...plain };
   const key = oneKey(headerKey, job.idempotency_key);
   if (key !== undefined) options.key = key;
   if (job.priority !== undefined) options.priority = job.priority;

@@ -4,6 +4,7 @@ import { clusterRoutes } from "./cluster.ts";
 import { deadLetterRoutes } from "./dead-letters.ts";
 import { itemRoutes } from "./items.ts";
 import { jobRoutes } from "./jobs.ts";
+import { metricRoutes } from "./metrics.ts";
 import { queueRoutes } from "./queues.ts";
 import { systemRoutes } from "./system.ts";
 
@@ -15,4 +16,5 @@ export const routes: readonly Served[] = [
   ...deadLetterRoutes,
   ...automationRoutes,
   ...clusterRoutes,
+  ...metricRoutes,
 ];

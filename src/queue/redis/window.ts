@@ -107,6 +107,12 @@ export class RedisWindow implements Window {
     await this.#run(refillHints, queueId, this.#adding(queueId, how, hints));
   }
 
+  async memory(): Promise<number> {
+    const key = this.#key(0, "epoch");
+    const info = String(await this.#connection.send(key, ["INFO", "memory"]));
+    return Number(/^used_memory:(\d+)/m.exec(info)?.[1] ?? Number.NaN);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#subscription?.close();

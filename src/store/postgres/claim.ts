@@ -113,8 +113,10 @@ export function wayOf({ hints, places }: ClaimRequest): ClaimWay {
 // of a worker's time.
 const columns = `id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, payload,
     date_part('epoch', created_at), date_part('epoch', started_at), weight, seq::float8,
-    case when num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0
-      then json_build_array(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) end`;
+    case when ready_at > created_at
+        or num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0
+      then json_build_array(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline,
+        date_part('epoch', ready_at)) end`;
 
 export const selectClaimed = `select ${columns}, tid from claimed`;
 
@@ -188,9 +190,10 @@ type Rare = [
   string | null,
   JobMeta | null,
   Timeline | null,
+  number | null,
 ];
 
-const nothingRare: Rare = [null, null, null, null, null, null];
+const nothingRare: Rare = [null, null, null, null, null, null, null];
 const noMeta: JobMeta = Object.freeze({});
 const noTimeline: Timeline = Object.freeze([]);
 
@@ -214,6 +217,7 @@ class ClaimedRow implements ClaimedJob, Place {
   readonly meta: JobMeta;
   readonly timeline: Timeline;
   readonly #createdAt: number;
+  readonly #readyAt: number | null;
   readonly #startedAt: number;
 
   constructor(claimId: string, row: unknown[]) {
@@ -237,6 +241,9 @@ class ClaimedRow implements ClaimedJob, Place {
     this.reference = rare[3];
     this.meta = rare[4] ?? noMeta;
     this.timeline = rare[5] ?? noTimeline;
+    // A function claims in controlled queues and does not tell; what runs for the first time was mostly
+    // not delayed.
+    this.#readyAt = rare[6] ?? (this.attempt > 1 ? null : this.#createdAt);
     this.tid = row[14] as string;
   }
 
@@ -246,6 +253,10 @@ class ClaimedRow implements ClaimedJob, Place {
 
   get createdAt(): Date {
     return new Date(this.#createdAt * 1000);
+  }
+
+  get readyAt(): Date | null {
+    return this.#readyAt === null ? null : new Date(this.#readyAt * 1000);
   }
 
   get startedAt(): Date {

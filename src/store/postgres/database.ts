@@ -4,6 +4,7 @@
 import pg from "pg";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
+import type { PoolUse } from "../figures.ts";
 import { Connection, type ConnectionOptions, clientConfig } from "./connection.ts";
 import { asUnavailable, isRetryable } from "./failures.ts";
 import { Renderer, type Statement } from "./statement.ts";
@@ -88,6 +89,11 @@ export class Database {
     } finally {
       client.off("error", hear);
     }
+  }
+
+  get poolUse(): PoolUse {
+    const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#pool;
+    return { size: this.#options.poolSize, open, idle, waiting };
   }
 
   reserve(

@@ -6,7 +6,7 @@ import { type Outcome, outcomeOfFailure } from "../../domain/outcome.ts";
 import { defaultRetryPolicy } from "../../domain/retry-policy.ts";
 import { appendEntry, errorFields, type Timeline } from "../../domain/timeline.ts";
 import { tokenText } from "../../domain/token.ts";
-import type { ItemFailure, ItemHold } from "../item.ts";
+import type { ItemEnd, ItemFailure, ItemHold } from "../item.ts";
 import type { Settlement } from "../settlement.ts";
 import type { Database } from "./database.ts";
 import { noticeTexts } from "./notices.ts";
@@ -101,7 +101,7 @@ export function failItem(
   held: ItemHold,
   failure: ItemFailure,
   process: string,
-): Promise<string | null> {
+): Promise<ItemEnd | null> {
   return endItem(database, held, process, (run) => {
     const { isBusiness, message, random } = failure;
     const error = isBusiness ? new NonRetryableError(message) : new RetryableError(message);
@@ -115,7 +115,7 @@ export const releaseItem = (
   database: Database,
   held: ItemHold,
   process: string,
-): Promise<string | null> =>
+): Promise<ItemEnd | null> =>
   endItem(database, held, process, () => ({ outcome: { kind: "released" } }));
 
 function outcomeOf(run: HeldRow, error: Error, random: number) {
@@ -136,7 +136,7 @@ function endItem(
   { id, token, holder }: ItemHold,
   process: string,
   decide: (run: HeldRow) => End,
-): Promise<string | null> {
+): Promise<ItemEnd | null> {
   return database.transaction(async (query) => {
     const [run] = await query<HeldRow>(hold, [id, token.claimId, token.claimNo, holder]);
     if (run === undefined) return null;
@@ -145,12 +145,12 @@ function endItem(
       worker: run.robot,
       process,
     });
-    const kind = settled.get(id) ?? null;
+    const kind = (settled.get(id) as Outcome["kind"] | undefined) ?? null;
     if (kind === "dead" && failure !== undefined)
       await query(describe, [id, failure.exceptionType, failure.result]);
     const due = kind === "retried" && "delayMs" in outcome ? outcome.delayMs : null;
     await query(forget, [token.claimId, due === null ? null : noticeTexts.due(due)]);
-    return kind;
+    return kind === null ? null : { outcome: kind, durationMs: +run.now - +run.started_at };
   });
 }
 

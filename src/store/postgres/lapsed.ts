@@ -40,7 +40,7 @@ const find = statement(
     order by c.created_at limit 500
   )
   select o.lease_id, o.worker, o.alive, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
-    j.crash_count, j.timeline, j.started_at
+    j.crash_count, j.timeline, j.started_at, j.correlation_id
   from over o cross join unnest(o.job_ids) x (id)
   cross join lateral (select * from millrace.job j where j.id = x.id and j.claim_id = o.id limit 1) j
   where not o.alive or j.started_at + j.max_runtime_ms * interval '1 ms' < now()`,
@@ -85,6 +85,7 @@ type LapsedRow = {
   crash_count: number;
   timeline: Timeline | null;
   started_at: Date;
+  correlation_id: string | null;
 };
 
 export async function findLapsed(runner: Runner): Promise<LapsedLease[]> {
@@ -115,6 +116,7 @@ function toLapsedJob(row: LapsedRow): LapsedJob {
     crashCount: row.crash_count,
     timeline: row.timeline ?? [],
     startedAt: row.started_at,
+    correlationId: row.correlation_id ?? row.id,
     worker: row.worker,
     overtime: row.alive,
   };

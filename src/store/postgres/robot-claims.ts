@@ -44,7 +44,7 @@ const take = statement(
   returning j.id, j.queue_id, j.tenant, j.reference, 'running' as state, j.weight, j.payload, null::json as result,
     j.timeline, null as error_message, null as exception_type, j.attempt, m.robot, j.started_at as locked_at,
     now() + m.lease_ms * interval '1 ms' as lock_expires_at, null::uuid as job_id, j.created_at,
-    now() as updated_at, j.claim_id, j.claim_no, j.seq::float8 as seq`,
+    j.ready_at, now() as updated_at, j.claim_id, j.claim_no, j.seq::float8 as seq`,
 );
 
 // Whose lease has run out may still renew it, as long as nobody has taken the item back; the reclaimer
@@ -57,7 +57,7 @@ const renew = statement(
   returning c.expires_at as until, coalesce($1::uuid = any (c.cancels), false) as cancelled`,
 );
 
-type TakenRow = ItemRow & { claim_id: string; claim_no: number; seq: number };
+type TakenRow = ItemRow & { claim_id: string; claim_no: number; seq: number; ready_at: Date };
 
 export async function takeItems(
   database: Database,
@@ -75,6 +75,7 @@ export async function takeItems(
     .sort((a, b) => a.weight - b.weight || a.seq - b.seq)
     .map((row) => ({
       ...toItem(row),
+      readyAt: row.ready_at,
       token: { claimId: row.claim_id, claimNo: row.claim_no },
     }));
 }

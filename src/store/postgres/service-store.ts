@@ -4,6 +4,7 @@ import { createApiKeyStore } from "./api-keys.ts";
 import { createAuditStore } from "./audit-trail.ts";
 import type { Database } from "./database.ts";
 import { createDeadLetterStore } from "./dead-letter-search.ts";
+import { createFigureStore } from "./figures.ts";
 import { completeItem, failItem, releaseItem } from "./item-settle.ts";
 import { readItemStats } from "./item-stats.ts";
 import { findItem } from "./items.ts";
@@ -29,6 +30,7 @@ export function createServiceStore(
     search: { jobs: (filter, before, limit) => searchJobs(database, filter, before, limit) },
     queues: { ...queues, purge: (id) => withPartitions(() => queues.purge(id)) },
     deadLetters: createDeadLetterStore(database),
+    figures: createFigureStore(database),
   };
 }
 
