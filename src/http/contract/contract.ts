@@ -3,10 +3,12 @@
 import * as automation from "./automation.ts";
 import * as cluster from "./cluster.ts";
 import * as deadLetters from "./dead-letters.ts";
+import * as events from "./events.ts";
 import * as items from "./items.ts";
 import * as jobs from "./jobs.ts";
 import * as queues from "./queues.ts";
 import type { Route } from "./route.ts";
+import * as session from "./session.ts";
 import * as system from "./system.ts";
 
 const isRoute = (value: unknown): value is Route =>
@@ -14,10 +16,12 @@ const isRoute = (value: unknown): value is Route =>
 
 export const contract: readonly Route[] = [
   system,
+  session,
   cluster,
   jobs,
   queues,
   items,
   deadLetters,
   automation,
+  events,
 ].flatMap((part) => Object.values(part).filter(isRoute));

@@ -2,17 +2,21 @@ import type { Served } from "../served.ts";
 import { automationRoutes } from "./automation.ts";
 import { clusterRoutes } from "./cluster.ts";
 import { deadLetterRoutes } from "./dead-letters.ts";
+import { eventRoutes } from "./events.ts";
 import { itemRoutes } from "./items.ts";
 import { jobRoutes } from "./jobs.ts";
 import { queueRoutes } from "./queues.ts";
+import { sessionRoutes } from "./session.ts";
 import { systemRoutes } from "./system.ts";
 
 export const routes: readonly Served[] = [
   ...systemRoutes,
+  ...sessionRoutes,
   ...jobRoutes,
   ...queueRoutes,
   ...itemRoutes,
   ...deadLetterRoutes,
   ...automationRoutes,
   ...clusterRoutes,
+  ...eventRoutes,
 ];
