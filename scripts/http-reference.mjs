@@ -17,9 +17,9 @@ const intro = `# HTTP reference
 
 Generated from the contract by \`npm run reference\`. The same as OpenAPI 3.1: \`GET /api/openapi.json\`.
 
-JSON in and out, names in snake_case, times in ISO 8601 (UTC). A trailing slash never matters. Every call but the public ones carries \`Authorization: Bearer <key>\`; _who_ names the roles that may call, and those above them (\`staff\` ⊂ \`manager\` ⊂ \`admin\`) may as well. Lists are read page by page: pass \`next_cursor\` as \`cursor\` until it is null.
+JSON in and out, names in snake_case, times in ISO 8601 (UTC). A trailing slash never matters. Every call but the public ones carries \`Authorization: Bearer <key>\`, or the cookie of a session (see [security](../guides/security.md)); _who_ names the roles that may call, and those above them (\`staff\` ⊂ \`manager\` ⊂ \`admin\`) may as well. Lists are read page by page: pass \`next_cursor\` as \`cursor\` until it is null.
 
-Errors are \`application/problem+json\`; their \`code\` is stable. Beside the codes named with each route, every route may answer \`REQUEST_INVALID\` (400), \`UNAUTHENTICATED\` (401), \`FORBIDDEN\` (403), \`BODY_TOO_LARGE\` (413), \`MEDIA_TYPE_UNSUPPORTED\` (415), \`RATE_LIMITED\` (429, with \`Retry-After\`), \`INTERNAL\` (500) and \`DATABASE_UNAVAILABLE\` (503, with \`Retry-After\`).
+Errors are \`application/problem+json\`; their \`code\` is stable. Beside the codes named with each route, every route may answer \`REQUEST_INVALID\` (400), \`UNAUTHENTICATED\` (401), \`FORBIDDEN\` (403), \`CROSS_SITE_REFUSED\` (403), \`BODY_TOO_LARGE\` (413), \`MEDIA_TYPE_UNSUPPORTED\` (415), \`RATE_LIMITED\` (429, with \`Retry-After\`), \`INTERNAL\` (500), and \`DATABASE_UNAVAILABLE\` and \`IDENTITY_UNAVAILABLE\` (503, with \`Retry-After\`).
 `;
 
 async function main() {

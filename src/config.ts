@@ -5,11 +5,13 @@ import { MillraceError } from "./domain/errors.ts";
 import type { PayloadLimits } from "./domain/payload-rules.ts";
 import { checkPriorities, defaultPriorities, type Priorities } from "./domain/priority.ts";
 import { redisUrls } from "./domain/redis-url.ts";
+import { blankToNone, type Environment, flag, oneOf, whole } from "./domain/setting-values.ts";
 import {
   createWebhookRules,
   type WebhookOptions,
   type WebhookRules,
 } from "./domain/webhook-url.ts";
+import { type HttpSettings, readHttpSettings } from "./runtime/http-settings.ts";
 
 export interface Options {
   /** A PostgreSQL 14 or newer. Without it (and without DATABASE_URL) an embedded one starts. */
@@ -84,8 +86,6 @@ export interface Config {
   readonly auditRetentionDays: number | null;
   readonly webhooks: WebhookRules;
 }
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
@@ -225,27 +225,9 @@ function election(options: Options, env: Environment): Config["election"] {
   throw new MillraceError("OPTION_INVALID", "An election through Redis needs REDIS_URL.");
 }
 
-/** Where the HTTP service listens, and the key it accepts from the start. */
-export interface HttpSettings {
-  readonly host: string;
-  readonly port: number;
-  /** PORT was given: no other will do. */
-  readonly portIsGiven: boolean;
-  readonly adminKey: string | undefined;
-  /** /metrics takes no key. */
-  readonly metricsArePublic: boolean;
-}
-
-export function loadHttpSettings(env: Environment = process.env): HttpSettings {
-  const port = blankToNone(env.PORT);
-  return Object.freeze({
-    host: blankToNone(env.HOST) ?? "127.0.0.1",
-    port: whole("PORT", port === undefined ? 7070 : Number(port), 0, 65_535),
-    portIsGiven: port !== undefined,
-    adminKey: blankToNone(env.MILLRACE_ADMIN_KEY),
-    metricsArePublic: flag("MILLRACE_METRICS_PUBLIC", env.MILLRACE_METRICS_PUBLIC) ?? false,
-  });
-}
+/** What the HTTP service asks of its surroundings. */
+export const loadHttpSettings = (env: Environment = process.env): HttpSettings =>
+  readHttpSettings(env);
 
 /** What the command line asks of its surroundings. */
 export interface TerminalSettings {
@@ -262,32 +244,9 @@ export function loadTerminalSettings(env: Environment = process.env): TerminalSe
   });
 }
 
-const blankToNone = (value: string | undefined) => (value?.trim() ? value.trim() : undefined);
-
-function whole(name: string, value: number, min: number, max = 2_147_483_647): number {
-  if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw new MillraceError(
-    "OPTION_INVALID",
-    `${name} must be a whole number from ${min} to ${max}.`,
-  );
-}
-
-function flag(name: string, value: string | undefined): boolean | undefined {
-  const text = blankToNone(value)?.toLowerCase();
-  if (text === undefined) return undefined;
-  if (["true", "1", "yes", "on"].includes(text)) return true;
-  if (["false", "0", "no", "off"].includes(text)) return false;
-  throw new MillraceError("OPTION_INVALID", `${name} must be true or false.`);
-}
-
 function payloadLimits(limits: Partial<PayloadLimits> = {}): Partial<PayloadLimits> {
   for (const [name, value] of Object.entries(limits)) whole(`payloadLimits.${name}`, value, 1);
   return Object.freeze({ ...limits });
-}
-
-function oneOf(name: string, value: string, allowed: readonly string[]): string {
-  if (allowed.includes(value)) return value;
-  throw new MillraceError("OPTION_INVALID", `${name} must be one of ${allowed.join(", ")}.`);
 }
 
 /** The name is part of SQL text, so it is kept plain. */

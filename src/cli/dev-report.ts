@@ -20,6 +20,7 @@ export interface Api {
   readonly server: HttpServer;
   /** A key that was made for this run; null: the user has one. */
   readonly madeKey: string | null;
+  readonly hasDashboard: boolean;
 }
 
 export class DevReport {
@@ -74,7 +75,11 @@ export class DevReport {
 
   #sayApi(): void {
     if (this.#api === undefined) return;
-    const { server, madeKey } = this.#api;
+    const { server, madeKey, hasDashboard } = this.#api;
+    if (hasDashboard) {
+      this.#say(`  dashboard ${server.url}/#ticket=${server.createTicket()}`);
+      this.#say("            (signs you in, once and within ten minutes)");
+    }
     this.#say(`  api       ${server.url}/api`);
     this.#say(`  key       ${madeKey ?? "MILLRACE_ADMIN_KEY"}`);
   }

@@ -1,12 +1,14 @@
 import { resolve } from "node:path";
 import { Millrace } from "../client/millrace.ts";
-import { type HttpSettings, loadConfig, loadHttpSettings } from "../config.ts";
+import { loadConfig, loadHttpSettings } from "../config.ts";
 import { newSecret } from "../http/api-key-text.ts";
 import { HttpServer } from "../http/server.ts";
 import { systemClock } from "../runtime/clock.ts";
+import type { HttpSettings } from "../runtime/http-settings.ts";
 import { createLog } from "../runtime/log.ts";
 import { deleteEmbedded, type EmbeddedServer, startEmbedded } from "../store/postgres/embedded.ts";
 import { type Command, numberOption, textOption, type Values } from "./command.ts";
+import { dashboardFolder } from "./dashboard-folder.ts";
 import { type Demo, startDemo } from "./demo.ts";
 import { type Api, DevReport } from "./dev-report.ts";
 import { ProgressReader } from "./progress.ts";
@@ -130,13 +132,14 @@ async function connect(server: EmbeddedServer, terminal: Terminal): Promise<Mill
 
 /** On any free port when the usual one is taken, unless one was asked for. */
 async function startApi(millrace: Millrace, settings: HttpSettings): Promise<Api> {
-  const { host, port, portIsGiven } = settings;
+  const { port, portIsGiven } = settings;
   const adminKey = settings.adminKey ?? newSecret();
+  const dashboard = dashboardFolder();
   const made = settings.adminKey === undefined ? adminKey : null;
   const serve = async (onPort: number): Promise<Api> => {
-    const server = new HttpServer({ millrace, host, port: onPort, adminKey });
+    const server = new HttpServer({ ...settings, millrace, port: onPort, adminKey, dashboard });
     await server.start();
-    return { server, madeKey: made };
+    return { server, madeKey: made, hasDashboard: dashboard !== undefined };
   };
   try {
     return await serve(port);

@@ -3,6 +3,7 @@ import { HttpServer } from "../http/server.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { type Command, numberOption, textOption, type Values } from "./command.ts";
 import { connect, databaseHelp, databaseOptions } from "./connect.ts";
+import { dashboardFolder } from "./dashboard-folder.ts";
 import { StopRequest } from "./stop-request.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -12,7 +13,8 @@ Usage: millrace serve [options]
 
 Serves jobs, items for robots, dead letters and their repair over HTTP. Who calls needs an API
 key: the one in MILLRACE_ADMIN_KEY, or one made with millrace keys create. Without DATABASE_URL
-it works on the embedded database. Ctrl-C stops it.
+it works on the embedded database. Ctrl-C stops it. Tokens of an identity provider (MILLRACE_JWT_*,
+MILLRACE_JWKS_URL) and proxies in front (MILLRACE_TRUSTED_PROXIES): see docs/guides/security.md.
 
 Options:
   --host <address>   where to listen (default: HOST or 127.0.0.1)
@@ -47,12 +49,12 @@ export const serve: Command = {
     const seconds = numberOption(values, "for", { min: 0, max: 1_000_000 });
     const stop = new StopRequest(terminal);
     const millrace = await connect(values, terminal);
-    const { adminKey, metricsArePublic } = settings;
-    const server = new HttpServer({ millrace, host, port, adminKey, metricsArePublic });
+    const dashboard = dashboardFolder();
+    const server = new HttpServer({ ...settings, millrace, host, port, dashboard });
     try {
       if (values.manager === true) await millrace.manage();
       await server.start();
-      tell(server.url, values.json === true, terminal);
+      tell(server.url, dashboard !== undefined, values.json === true, terminal);
       const untilMs = systemClock.monotonic() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000;
       while (!stop.signal.aborted && systemClock.monotonic() < untilMs) {
         // A timer holds at most 24 days.
@@ -68,10 +70,11 @@ export const serve: Command = {
   },
 };
 
-function tell(url: string, json: boolean, terminal: Terminal): void {
+function tell(url: string, hasDashboard: boolean, json: boolean, terminal: Terminal): void {
+  const places = hasDashboard ? `${url} (dashboard) and ${url}/api` : `${url}/api`;
   terminal.print(
     json
       ? JSON.stringify({ state: "ready", url })
-      : `Serving ${url}/api, described at ${url}/api/openapi.json; Ctrl-C stops it.`,
+      : `Serving ${places}, described at ${url}/api/openapi.json; Ctrl-C stops it.`,
   );
 }

@@ -31,6 +31,15 @@ const adminIdentity: Identity = {
   actor: "MILLRACE_ADMIN_KEY",
 };
 
+const identityOf = (key: LiveApiKey): Identity => ({
+  keyId: key.id,
+  name: key.name,
+  role: key.role,
+  tenant: key.tenant,
+  rateLimit: key.rateLimit,
+  actor: `key:${key.id}`,
+});
+
 interface Remembered {
   readonly key: LiveApiKey;
   readonly readAt: number;
@@ -61,26 +70,45 @@ export class Identities {
 
   /** The same without asking the database. */
   known(bearer: string): Identity | null {
-    if (this.#adminHash !== null && isOneOf(hashOf(bearer), [this.#adminHash]))
-      return adminIdentity;
+    if (this.#isAdminKey(bearer)) return adminIdentity;
     const text = parseKey(bearer);
     const key = text === null ? null : this.#fresh(text.id);
     if (text === null || key === null || !isOneOf(hashOf(text.secret), key.secretHashes))
       return null;
     this.#noteUse(key.id);
-    return {
-      keyId: key.id,
-      name: key.name,
-      role: key.role,
-      tenant: key.tenant,
-      rateLimit: key.rateLimit,
-      actor: `key:${key.id}`,
-    };
+    return identityOf(key);
+  }
+
+  /** Of the admin key all of it is secret, of the others a part. */
+  secretHashOf(bearer: string): Buffer {
+    return hashOf(this.#isAdminKey(bearer) ? bearer : (parseKey(bearer)?.secret ?? bearer));
+  }
+
+  /** Whose the key is, if one of the secrets that open it now proves it. */
+  async provenBy(keyId: string, isProof: (hash: Buffer) => boolean): Promise<Identity | null> {
+    if (keyId === adminKeyId)
+      return this.#adminHash !== null && isProof(this.#adminHash) ? adminIdentity : null;
+    await this.#read(keyId);
+    const key = this.#fresh(keyId);
+    if (key === null || !key.secretHashes.some(isProof)) return null;
+    this.#noteUse(keyId);
+    return identityOf(key);
+  }
+
+  /** The admin key itself, for those who need not show it; null: there is none. */
+  get admin(): { readonly identity: Identity; readonly secretHash: Buffer } | null {
+    return this.#adminHash === null
+      ? null
+      : { identity: adminIdentity, secretHash: this.#adminHash };
   }
 
   /** Of this process; others learn of it when what they remember is old. */
   forget(id: string): void {
     this.#remembered.delete(id);
+  }
+
+  #isAdminKey(bearer: string): boolean {
+    return this.#adminHash !== null && isOneOf(hashOf(bearer), [this.#adminHash]);
   }
 
   #fresh(id: string): LiveApiKey | null {

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { type ErrorCode, errorCodes } from "../domain/errors.ts";
 import { contract } from "./contract/contract.ts";
 import "./contract/problem.ts";
-import { type Route, requests, responses } from "./contract/route.ts";
+import { type Answer, type Route, requests, responses } from "./contract/route.ts";
 import { statusOf } from "./problem-status.ts";
 
 type Json = Record<string, unknown>;
@@ -19,8 +19,12 @@ function commonRefusals(route: Route): ErrorCode[] {
   const body: ErrorCode[] =
     route.body === undefined ? [] : ["BODY_TOO_LARGE", "MEDIA_TYPE_UNSUPPORTED"];
   const access: ErrorCode[] =
-    route.access === "public" ? [] : ["UNAUTHENTICATED", "FORBIDDEN", "RATE_LIMITED"];
-  return [...input, ...access, ...body, ...open];
+    route.access === "public"
+      ? []
+      : ["UNAUTHENTICATED", "FORBIDDEN", "RATE_LIMITED", "IDENTITY_UNAVAILABLE"];
+  const browser: ErrorCode[] =
+    route.method === "GET" ? [] : ["CROSS_SITE_REFUSED", "MEDIA_TYPE_UNSUPPORTED"];
+  return [...input, ...access, ...body, ...browser, ...open];
 }
 
 export const refusalsOf = (route: Route): ErrorCode[] => [
@@ -49,7 +53,19 @@ export function createOpenApi(version: string): Json {
     paths,
     components: {
       schemas: { ...schemasOf(requests, "input"), ...schemasOf(responses, "output") },
-      securitySchemes: { key: { type: "http", scheme: "bearer" } },
+      securitySchemes: {
+        key: {
+          type: "http",
+          scheme: "bearer",
+          description: "An API key, or a JWT where the server accepts some.",
+        },
+        session: {
+          type: "apiKey",
+          in: "cookie",
+          name: "millrace_session",
+          description: "Made by `POST /api/session`. Over TLS it is `__Host-millrace_session`.",
+        },
+      },
     },
   };
 }
@@ -71,12 +87,17 @@ function operation(route: Route): Json {
     tags: [route.tag],
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
-    security: route.access === "public" ? [] : [{ key: [] }],
+    security: securityOf(route),
     "x-access": route.access,
     ...parametersOf(route),
     ...bodyOf(route),
     responses: answersOf(route),
   };
+}
+
+function securityOf({ access, bearerOnly }: Route): Json[] {
+  if (access === "public") return [];
+  return bearerOnly === true ? [{ key: [] }] : [{ key: [] }, { session: [] }];
 }
 
 function parametersOf(route: Route): Json {
@@ -88,6 +109,10 @@ function parametersOf(route: Route): Json {
   return parameters.length === 0 ? {} : { parameters };
 }
 
+/** As it is usually written: `Idempotency-Key`. */
+const headerName = (name: string): string =>
+  name.replace(/(?:^|-)[a-z]/g, (letter) => letter.toUpperCase());
+
 const places = { params: "path", query: "query", headers: "header" } as const;
 
 function parameter(part: keyof typeof places, name: string, schema: z.ZodType): Json {
@@ -96,7 +121,7 @@ function parameter(part: keyof typeof places, name: string, schema: z.ZodType): 
   );
   const isRequired = part === "params" || !schema.safeParse(undefined).success;
   return {
-    name: part === "headers" ? "Idempotency-Key" : name,
+    name: part === "headers" ? headerName(name) : name,
     in: places[part],
     required: isRequired,
     ...(description === undefined ? {} : { description }),
@@ -128,19 +153,16 @@ function reference(schema: z.ZodType, registry: typeof requests): Json {
   throw new TypeError("a body's schema needs a name");
 }
 
-const jsonType = "application/json";
+function contentOf({ body, contentType = "application/json" }: Answer): Json {
+  if (body === undefined && contentType === "application/json") return {};
+  const schema = body === undefined ? { type: "string" } : reference(body, responses);
+  return { content: { [contentType]: { schema } } };
+}
 
 function answersOf(route: Route): Json {
   const answers: Json = {};
-  for (const [status, { description, body, contentType = jsonType }] of Object.entries(
-    route.answers,
-  )) {
-    const content =
-      body === undefined
-        ? {}
-        : { content: { [contentType]: { schema: reference(body, responses) } } };
-    answers[status] = { description, ...content };
-  }
+  for (const [status, answer] of Object.entries(route.answers))
+    answers[status] = { description: answer.description, ...contentOf(answer) };
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of refusalsOf(route))
     byStatus.set(statusOf(code), [...(byStatus.get(statusOf(code)) ?? []), code]);

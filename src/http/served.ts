@@ -4,16 +4,23 @@ import type { Metrics } from "../client/metrics.ts";
 import type { Millrace } from "../client/millrace.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Store } from "../store/store.ts";
+import type { Arrival } from "./arrival.ts";
+import type { Caller } from "./caller.ts";
 import type { Input, Output, Route } from "./contract/route.ts";
+import type { EventFeed } from "./event-feed.ts";
 import type { Identities, Identity } from "./identity.ts";
 import type { ItemTaker } from "./item-taker.ts";
+import type { Session, Sessions } from "./sessions.ts";
 
 /** What the answering functions work with. */
 export interface Service {
   readonly millrace: Millrace;
   readonly store: Store;
   readonly identities: Identities;
+  readonly sessions: Sessions;
+  readonly caller: Caller;
   readonly taker: ItemTaker;
+  readonly feed: EventFeed;
   /** Of this process, for counts. */
   readonly process: string;
   readonly metrics: Metrics;
@@ -27,6 +34,9 @@ export interface Service {
 export interface Call<R extends Route> extends Input<R> {
   /** Who calls; of public routes nobody in particular. */
   readonly identity: Identity;
+  /** null: it came with a key, or with nothing. */
+  readonly session: Session | null;
+  readonly arrival: Arrival;
   /** Aborts when nobody waits for the answer any more. */
   readonly gone: () => AbortSignal;
 }

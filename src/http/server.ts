@@ -1,26 +1,30 @@
-// The frame around all routes: limits, who is calling, validation, problems, and one event per request.
+// The HTTP service as something to start and stop. What goes around each request is in frame.ts.
 
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { AddressInfo, Socket } from "node:net";
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import type { FastifyInstance } from "fastify";
 import { createMetrics, type Metrics } from "../client/metrics.ts";
 import type { Millrace } from "../client/millrace.ts";
+import { countedQueues } from "../client/queue-cache.ts";
 import { MillraceError } from "../domain/errors.ts";
 import { systemClock } from "../runtime/clock.ts";
+import type { JwtSettings } from "../runtime/jwt-settings.ts";
 import { loadTracing } from "../runtime/load-tracing.ts";
 import type { Service as Startable } from "../runtime/service.ts";
-import type { Tracing } from "../runtime/tracing.ts";
 import { Caller } from "./caller.ts";
 import { closeApp, trackSilent } from "./closing.ts";
-import { Identities, type Identity } from "./identity.ts";
-import { parseInput } from "./input.ts";
+import { EventFeed } from "./event-feed.ts";
+import { addRoute, createFrame } from "./frame.ts";
+import { Identities } from "./identity.ts";
 import { ItemTaker } from "./item-taker.ts";
-import { parseJsonBody } from "./json-body.ts";
+import { JwtVerifier } from "./jwt.ts";
 import { createOpenApi } from "./openapi.ts";
-import { retryAfter, toMillraceError, toProblem } from "./problem.ts";
 import { routes } from "./routes/routes.ts";
-import type { Served, Service } from "./served.ts";
+import type { Service } from "./served.ts";
+import { Sessions } from "./sessions.ts";
+import { StaticFiles } from "./static.ts";
+import { Tickets } from "./tickets.ts";
 
 export interface HttpOptions {
   readonly millrace: Millrace;
@@ -32,6 +36,12 @@ export interface HttpOptions {
   readonly adminKey?: string | undefined;
   /** GET /metrics takes no key; MILLRACE_METRICS_PUBLIC of the command line. */
   readonly metricsArePublic?: boolean;
+  /** Whose tokens are accepted besides keys; without it nobody's. */
+  readonly jwt?: JwtSettings | undefined;
+  /** A folder with the built dashboard; without it there is none. */
+  readonly dashboard?: string | undefined;
+  /** How many proxies in front say truly who calls and whether over TLS; 0 unless told. */
+  readonly trustedProxies?: number;
   readonly limits?: Partial<HttpLimits>;
 }
 
@@ -44,6 +54,14 @@ export interface HttpLimits {
   readonly requestsPerSecond: number;
   /** Of wrong keys from one address. */
   readonly guessesPerMinute: number;
+  /** How long a session lasts, and how long without a request. */
+  readonly sessionMs: number;
+  readonly sessionIdleMs: number;
+  /** How many may watch events at a time, and how many with one key. */
+  readonly eventStreams: number;
+  readonly eventStreamsPerKey: number;
+  /** How often at most the published keys of tokens are fetched. */
+  readonly jwksRefetchMs: number;
 }
 
 const defaultLimits: HttpLimits = Object.freeze({
@@ -52,30 +70,25 @@ const defaultLimits: HttpLimits = Object.freeze({
   requestTimeoutMs: 25_000,
   requestsPerSecond: 10_000,
   guessesPerMinute: 30,
+  sessionMs: 12 * 3_600_000,
+  sessionIdleMs: 3_600_000,
+  eventStreams: 1_000,
+  eventStreamsPerKey: 10,
+  jwksRefetchMs: 10_000,
 });
 
 const loopback = /^(?:127\.\d+\.\d+\.\d+|::1|localhost)$/;
-
-const headers = {
-  "x-content-type-options": "nosniff",
-  "cache-control": "no-store",
-  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-};
-
-declare module "fastify" {
-  interface FastifyRequest {
-    identity: Identity | null;
-  }
-}
 
 export class HttpServer implements Startable {
   readonly name = "http";
   readonly #options: HttpOptions;
   readonly #limits: HttpLimits;
+  readonly #tickets = new Tickets(systemClock);
   #app: FastifyInstance | null = null;
   #silent: ReadonlySet<Socket> = new Set();
   #taker: ItemTaker | null = null;
   #metrics: Metrics | null = null;
+  #feed: EventFeed | null = null;
   #listener: { close(): Promise<void> } | null = null;
 
   constructor(options: HttpOptions) {
@@ -97,16 +110,22 @@ export class HttpServer implements Startable {
     return `http://${host}:${address.port}`;
   }
 
+  /** Signs one browser in as the admin key, once and within ten minutes: `<url>/#ticket=<ticket>`. */
+  createTicket(): string {
+    if (this.#options.adminKey === undefined)
+      throw new MillraceError("OPTION_INVALID", "A ticket needs an admin key to sign in with.");
+    return this.#tickets.create();
+  }
+
   async start(): Promise<void> {
     if (this.#app !== null) return;
     const { host = "127.0.0.1", port = 7070 } = this.#options;
     await this.#refuseOpenDoor(host);
+    const app = await this.#createFrame();
     const service = await this.#createService();
-    const app = this.#createApp();
     this.#app = app;
     const tracing = await loadTracing();
-    const caller = new Caller(service, this.#limits);
-    for (const served of routes) this.#add(app, served, service, caller, tracing);
+    for (const served of routes) addRoute(app, served, service, tracing);
     app.server.maxConnections = this.#limits.connections;
     this.#silent = trackSilent(app.server);
     try {
@@ -119,6 +138,7 @@ export class HttpServer implements Startable {
 
   /** Robots that wait are told that there is nothing; what is under way is finished. */
   async stop(): Promise<void> {
+    await this.#feed?.close();
     await this.#listener?.close();
     await this.#taker?.close();
     this.#metrics?.close();
@@ -128,8 +148,8 @@ export class HttpServer implements Startable {
 
   /** Beyond this machine nothing is served that nobody could have a key for. */
   async #refuseOpenDoor(host: string): Promise<void> {
-    const { millrace, adminKey } = this.#options;
-    if (loopback.test(host) || adminKey !== undefined) return;
+    const { millrace, adminKey, jwt } = this.#options;
+    if (loopback.test(host) || adminKey !== undefined || jwt !== undefined) return;
     if ((await millrace.store.service.keys.list(null)).length > 0) return;
     throw new MillraceError(
       "OPTION_INVALID",
@@ -137,8 +157,16 @@ export class HttpServer implements Startable {
     );
   }
 
+  async #createFrame(): Promise<FastifyInstance> {
+    const { trustedProxies = 0, millrace, dashboard } = this.#options;
+    const files = dashboard === undefined ? null : await StaticFiles.read(dashboard);
+    return createFrame({ ...this.#limits, trustedProxies, files, events: millrace.events });
+  }
+
   async #createService(): Promise<Service> {
-    const { millrace, adminKey } = this.#options;
+    const { millrace, adminKey, jwt: settings } = this.#options;
+    const { jwksRefetchMs } = this.#limits;
+    const jwt = settings === undefined ? null : await JwtVerifier.create(settings, jwksRefetchMs);
     const { store } = millrace;
     const { items, keys } = store.service;
     const process = randomUUID();
@@ -154,140 +182,26 @@ export class HttpServer implements Startable {
       if (notice.kind === "queues") millrace.queueCache.invalidate();
       taker.hear(notice);
     });
+    const feed = new EventFeed({
+      events: store.service.events,
+      countQueues: () => countedQueues(store),
+      ...{ clock: systemClock, limits: this.#limits },
+    });
+    this.#feed = feed;
+    const identities = new Identities(keys, adminKey, systemClock);
+    const { sessionMs: lifeMs, sessionIdleMs: idleMs } = this.#limits;
+    const life = { lifeMs, idleMs };
+    const sessions = new Sessions(store.service.sessions, identities, systemClock, life);
+    const known = { identities, sessions, jwt, tickets: this.#tickets };
     return {
-      ...{ millrace, store, taker, process, metrics },
+      ...{ millrace, store, taker, feed, process, identities, sessions, metrics },
       metricsArePublic: this.#options.metricsArePublic === true,
-      identities: new Identities(keys, adminKey, systemClock),
+      caller: new Caller({ ...known, clock: systemClock, limits: this.#limits }),
       openApi: createOpenApi(await packageVersion()),
       clock: systemClock,
       random: Math.random,
     };
   }
-
-  #createApp(): FastifyInstance {
-    const { bodyBytes, requestTimeoutMs } = this.#limits;
-    const app = fastify({
-      bodyLimit: bodyBytes,
-      requestTimeout: requestTimeoutMs,
-      keepAliveTimeout: 72_000,
-      forceCloseConnections: "idle",
-      exposeHeadRoutes: false,
-      genReqId: () => randomUUID(),
-      http: {
-        maxHeaderSize: 16_384,
-        headersTimeout: Math.min(requestTimeoutMs, 20_000),
-        // How often the two are looked at: what is late is cut off within their sum.
-        connectionsCheckingInterval: Math.min(requestTimeoutMs, 5_000),
-      },
-      routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
-      frameworkErrors: (error, request, reply) => this.#refuse(error, request, reply),
-    });
-    app.removeAllContentTypeParsers();
-    app.addContentTypeParser("application/json", { parseAs: "string" }, (_, body, done) => {
-      try {
-        done(null, parseJsonBody(String(body)));
-      } catch (error) {
-        done(error as Error);
-      }
-    });
-    app.decorateRequest("identity", null);
-    app.addHook("onRequest", async (request, reply) => {
-      reply.headers({ ...headers, "x-request-id": request.id });
-    });
-    app.addHook("onResponse", async (request, reply) => this.#tell(request, reply));
-    app.setErrorHandler((error, request, reply) => this.#refuse(error, request, reply));
-    app.setNotFoundHandler((request, reply) =>
-      this.#refuse(new MillraceError("ROUTE_NOT_FOUND"), request, reply),
-    );
-    return app;
-  }
-
-  #add(
-    app: FastifyInstance,
-    served: Served,
-    service: Service,
-    caller: Caller,
-    tracing: Tracing | null,
-  ): void {
-    const { route, answer } = served;
-    app.route({
-      method: route.method,
-      url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
-      // Before the body is read: who may not call need not send.
-      onRequest: async (request) => {
-        if (route.id === "readMetrics" && service.metricsArePublic) return;
-        request.identity = await caller.admit(route, request.headers.authorization, request.ip);
-      },
-      handler: async (request, reply) => {
-        const input = parseInput(route, request);
-        const identity = request.identity ?? nobody;
-        const call = { ...input, identity, gone: () => goneSignal(reply) };
-        const answering =
-          tracing === null
-            ? answer(call, service)
-            : tracing.within(request.headers, () => answer(call, service));
-        const { status, body, headers: more } = await answering;
-        if (more !== undefined) reply.headers(more);
-        return reply.code(status).send(body);
-      },
-    });
-  }
-
-  #refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const problem = toProblem(error, request.id);
-    const { events } = this.#options.millrace;
-    if (problem.status >= 500)
-      events.emit("http.failed", {
-        request: request.id,
-        route: routeOf(request),
-        code: problem.code,
-        error: toMillraceError(error).cause ?? error,
-      });
-    const seconds = retryAfter(error);
-    if (seconds !== undefined) reply.header("retry-after", String(seconds));
-    if (problem.status === 401) reply.header("www-authenticate", 'Bearer realm="millrace"');
-    return reply
-      .code(problem.status)
-      .type("application/problem+json")
-      .send(JSON.stringify(problem));
-  }
-
-  #tell(request: FastifyRequest, reply: FastifyReply): void {
-    const { events } = this.#options.millrace;
-    if (!events.wants("http.answered")) return;
-    events.emit("http.answered", {
-      request: request.id,
-      method: request.method,
-      route: routeOf(request),
-      status: reply.statusCode,
-      durationMs: reply.elapsedTime,
-      key: request.identity?.keyId ?? null,
-      tenant: request.identity?.tenant ?? null,
-    });
-  }
-}
-
-/** The route's path, never the URL: that may hold anything. */
-const routeOf = (request: FastifyRequest): string => request.routeOptions?.url ?? "unknown";
-
-const nobody: Identity = Object.freeze({
-  keyId: "",
-  name: "nobody",
-  role: "producer",
-  tenant: "",
-  rateLimit: null,
-  actor: "nobody",
-});
-
-function goneSignal(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController();
-  const { raw } = reply;
-  // Who left before we looked is not told of any more.
-  if (raw.closed || raw.destroyed || raw.socket?.destroyed !== false) gone.abort();
-  raw.once("close", () => {
-    if (!raw.writableFinished) gone.abort();
-  });
-  return gone.signal;
 }
 
 async function packageVersion(): Promise<string> {

@@ -42,10 +42,12 @@ export function accessSuite(): void {
   }
 
   /** A call that reaches the handler and finds nothing there to harm. */
-  const harmless = ({ path }: Operation) =>
-    path.replace(/\/api\/queues\/\{id\}/, "/api/queues/2000000000").replace("{id}", randomUUID());
+  const harmless = ({ id, path }: Operation) =>
+    (id === "readEvents" ? `${path}?kinds=nonsense` : path)
+      .replace(/\/api\/queues\/\{id\}/, "/api/queues/2000000000")
+      .replace("{id}", randomUUID());
 
-  describe("every route", () => {
+  describe("security 1: every route", () => {
     test("is in the document, is served, and says who may call it", async () => {
       const documented = (await operations()).map(({ id }) => id).sort();
       expect(contract.map(({ id }) => id).sort()).toEqual(documented);
@@ -64,20 +66,22 @@ export function accessSuite(): void {
           .sort();
       const items = ["addItem", "addItemByName", "readItem"];
       const queues = ["listQueues", "readQueue"];
+      const own = ["readSession", "deleteSession"];
       expect(of("producer")).toEqual(
-        [...items, ...queues, "enqueueJob", "listJobs", "readJob", "cancelJob"].sort(),
+        [...items, ...queues, ...own, "enqueueJob", "listJobs", "readJob", "cancelJob"].sort(),
       );
       const leases = ["nextItem", "takeNextItem", "settleItem", "renewItem"];
-      expect(of("robot")).toEqual([...items, ...queues, ...leases].sort());
+      expect(of("robot")).toEqual([...items, ...queues, ...own, ...leases].sort());
       const staff = all.filter(({ id }) => of("staff").includes(id));
-      expect(staff.every(({ method }) => method === "GET")).toBe(true);
+      const reads = staff.filter(({ id }) => id !== "deleteSession");
+      expect(reads.every(({ method }) => method === "GET")).toBe(true);
       const adminOnly = of("admin").filter((id) => !of("manager").includes(id));
       const keys = ["createKey", "listKeys", "readKey", "revokeKey", "rotateKey"];
       expect(adminOnly).toEqual([...keys, "verifyAudit"].sort());
       for (const { id, path } of all)
         if (path.startsWith("/api/jobs/admin")) expect(of("staff"), id).not.toContain(id);
       const open = all.filter(({ access }) => access === "public").map(({ path }) => path);
-      expect(open.sort()).toEqual(["/api/openapi.json", "/healthz", "/readyz"]);
+      expect(open.sort()).toEqual(["/api/openapi.json", "/api/session", "/healthz", "/readyz"]);
     });
 
     test("refuses whoever has no key, or a wrong one", async () => {
@@ -107,7 +111,28 @@ export function accessSuite(): void {
     );
   });
 
-  describe("another tenant", () => {
+  describe("security 1: a session", () => {
+    test.each(roles.flatMap((role) => [[role, undefined] as const, [role, "acme"] as const]))(
+      "of the role %s of tenant %s may do what its key may, but not lease with a GET",
+      async (role, tenant) => {
+        const key = await http.key(role, tenant);
+        const browser = await http.signIn(key);
+        for (const operation of await operations()) {
+          const { method, access, id } = operation;
+          if (id === "deleteSession") continue;
+          const answer = await http.call(method, harmless(operation), browser);
+          const isAllowed = access === "public" || mayCall(role, access);
+          const code = answer.status >= 400 ? answer.body.code : undefined;
+          if (id === "nextItem") expect(code, role).toBe("UNAUTHENTICATED");
+          else expect(code === "FORBIDDEN", `${role} ${id}`).toBe(!isAllowed);
+          expect(code === "UNAUTHENTICATED", `${role} ${id}`).toBe(id === "nextItem");
+          expect(answer.status, id).toBeLessThan(500);
+        }
+      },
+    );
+  });
+
+  describe("security 2: another tenant", () => {
     let world: World;
     beforeAll(async () => {
       world = await acmeWorld(http);
@@ -132,10 +157,26 @@ export function accessSuite(): void {
       await world.stillThere();
     });
 
+    test("finds no more with a session than with a key", async () => {
+      const browser = await http.signIn(await http.key("admin", "globex"));
+      for (const { id, method, path, access } of await operations()) {
+        const target = world.targets[id];
+        if (target === undefined || access === "public" || !mayCall("admin", access)) continue;
+        const body = target.body === undefined ? {} : { body: target.body };
+        const full = path.replace("{id}", target.id) + (target.query ?? "");
+        const answer = await http.call(method, full, { ...browser, ...body });
+        expect(answer.status, id).toBe(404);
+        expect(JSON.stringify(answer.body)).not.toMatch(/acme/i);
+      }
+      await world.stillThere();
+    });
+
     test("sees nothing of acme's in lists, counts and statistics", async () => {
       for (const operation of await operations()) {
         if (operation.method !== "GET" || operation.path.includes("{")) continue;
-        if (operation.access === "public" || operation.id === "nextItem") continue;
+        // Of events: test/http/events.ts.
+        if (operation.access === "public" || ["nextItem", "readEvents"].includes(operation.id))
+          continue;
         for (const role of roles) {
           if (!mayCall(role, operation.access)) continue;
           const key = await http.key(role, "globex");

@@ -35,7 +35,7 @@ export function auditSuite(): void {
       await http.call("POST", "/api/queues", { body: { name: newQueue(), tenant_id: "acme" } });
   }
 
-  describe("the audit trail", () => {
+  describe("security 21: the audit trail", () => {
     test("refuses to be changed", async () => {
       await someEntries();
       for (const sql of [

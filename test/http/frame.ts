@@ -46,7 +46,7 @@ export function frameSuite(): void {
       expect([broken.status, broken.body.code]).toEqual([400, "REQUEST_INVALID"]);
     });
 
-    test("have a size, a depth and keys that are limited before they are used", async () => {
+    test("security 15 and 16: have a size, a depth and keys that are limited before they are used", async () => {
       const large = await http.call("POST", "/api/jobs", { body: { type: "x".repeat(100_001) } });
       expect([large.status, large.body.code]).toEqual([413, "BODY_TOO_LARGE"]);
       const deep = `{"type":"t","payload":${"[".repeat(40_000)}${"]".repeat(40_000)}}`;
@@ -69,7 +69,7 @@ export function frameSuite(): void {
       expect((await fetch(`${http.baseUrl}/healthz`, { headers })).status).toBe(431);
     });
 
-    test("may not set what is not theirs to set: state, token, attempt, tenant", async () => {
+    test("security 3: may not set what is not theirs to set: state, token, attempt, tenant", async () => {
       for (const more of [{ state: "completed" }, { token: "x" }, { attempt: 3 }, { id: "x" }]) {
         const answer = await http.call("POST", "/api/jobs", { body: { ...job, ...more } });
         expect([answer.status, answer.body.code]).toEqual([400, "REQUEST_INVALID"]);
@@ -92,7 +92,7 @@ export function frameSuite(): void {
       expect((await http.call("GET", path)).status).toBe(400);
     });
 
-    test("name a secret in a payload by its path, and never its value", async () => {
+    test("security 20: name a secret in a payload by its path, and never its value", async () => {
       const secret = "AKIAIOSFODNN7EXAMPLE";
       const body = { type: "t", payload: { deep: { note: `key ${secret}` } } };
       const answer = await http.call("POST", "/api/jobs", { body });
@@ -113,7 +113,7 @@ export function frameSuite(): void {
       }
     });
 
-    test("cuts off a request that does not arrive", async () => {
+    test("security 22: cuts off a request that does not arrive", async () => {
       const { port, hostname } = new URL(http.baseUrl);
       const socket = connect(Number(port), hostname);
       const said = await new Promise<string>((resolve, reject) => {
@@ -150,7 +150,7 @@ export function frameSuite(): void {
       expect(before.body).toEqual({ status: "ready", parts: { postgres: "ok", leader: "vacant" } });
     });
 
-    test("is not opened beyond this machine while nobody can have a key, nor with a short one", async () => {
+    test("security 9: is not opened beyond this machine while nobody can have a key, nor with a short one", async () => {
       const { millrace } = http;
       const open = new HttpServer({ millrace, host: "0.0.0.0", port: 0 });
       const error = await refusal(open.start());

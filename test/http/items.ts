@@ -211,7 +211,7 @@ export function itemsSuite(): void {
       expect((await settle(item, { status: "DONE" })).status).toBe(200);
     });
 
-    test("is for the key that holds the lease: another robot's key gets nowhere with its token", async () => {
+    test("security 5: is for the key that holds the lease: another robot's key gets nowhere with its token", async () => {
       const id = await queue();
       await add(id);
       const item = (await next(id)).body;

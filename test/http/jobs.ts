@@ -116,7 +116,7 @@ export function jobsSuite(): void {
   });
 
   describe("reading", () => {
-    test("masks payloads for people, shows them to managers who ask, and notes it", async () => {
+    test("security 14: masks payloads for people, shows them to managers who ask, and notes it", async () => {
       const producer = await http.key("producer", "acme");
       const { id } = (await post({ type: "t", payload: { a: 1 } }, { key: producer })).body;
       const path = `/api/jobs/${id}`;

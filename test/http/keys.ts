@@ -12,7 +12,7 @@ export function keysSuite(): void {
     return (await http.call("POST", "/api/keys", { body })).body;
   }
 
-  describe("a key", () => {
+  describe("security 6: a key", () => {
     test("is shown once, and only a hash of its secret is stored", async () => {
       const made = await create();
       expect(made.key).toMatch(/^mrk_[0-9a-f]{32}_[0-9a-f]{64}$/);
@@ -79,7 +79,7 @@ export function keysSuite(): void {
       });
     });
 
-    test("may call as often as it says, and is then told when to come back", async () => {
+    test("security 22: may call as often as it says, and is then told when to come back", async () => {
       const { key } = await create({ rate_limit: 1 });
       const answers = await Promise.all(Array.from({ length: 10 }, () => listed(key)));
       const refused = answers.filter(({ status }) => status === 429);
@@ -89,7 +89,7 @@ export function keysSuite(): void {
       expect((await listed((await create()).key)).status).toBe(200);
     });
 
-    test("cannot be guessed at will, and guessing locks nobody else out", async () => {
+    test("security 8: cannot be guessed at will, and guessing locks nobody else out", async () => {
       const { key } = await create();
       const guess = `${key.slice(0, -4)}ffff`;
       const statuses: number[] = [];

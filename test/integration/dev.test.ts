@@ -1,5 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -106,15 +107,33 @@ describe("millrace dev", () => {
     expect(out).not.toContain("\u001b");
   });
 
-  test("serves the API, and prints where and the key it made", async () => {
-    const running = dev("--no-demo");
+  test("serves API and dashboard, prints where, the key it made, and a link that signs in", async () => {
+    const root = join(import.meta.dirname, "..", "..");
+    const copy = join(place.dataDir, "..", `package-${randomUUID()}`);
+    await cp(join(root, "dist"), join(copy, "dist"), { recursive: true });
+    await cp(join(root, "package.json"), join(copy, "package.json"));
+    await symlink(join(root, "node_modules"), join(copy, "node_modules"));
+    await mkdir(join(copy, "dist", "dashboard"), { recursive: true });
+    await writeFile(join(copy, "dist", "dashboard", "index.html"), "<p>the dashboard</p>");
+    const entry = join(copy, "dist", "cli", "main.js");
+    const running = new CommandLine(["dev", "--data-dir", place.dataDir, "--no-demo"], {}, entry);
+    processes.push(running);
     await running.said("stop      Ctrl-C");
+    const [, link = ""] = running.out.match(/dashboard (http:\/\/\S+)\n/) ?? [];
+    expect(await (await fetch(link)).text()).toBe("<p>the dashboard</p>");
+    const signIn = await fetch(new URL("/api/session", link), {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ ticket: new URL(link).hash.replace("#ticket=", "") }),
+    });
+    expect(await signIn.json()).toMatchObject({ role: "admin" });
     const [, url] = running.out.match(/api {7}(http:\/\/127\.0\.0\.1:\d+)\/api\n/) ?? [];
     const [, key] = running.out.match(/key {7}([0-9a-f]{64})\n/) ?? [];
     const headers = { authorization: `Bearer ${key}` };
     expect((await fetch(`${url}/api/jobs`, { headers })).status).toBe(200);
     expect((await fetch(`${url}/api/jobs`)).status).toBe(401);
     expect((await running.stop()).code).toBe(0);
+    await rm(copy, { recursive: true });
   });
 
   test("stops by itself after --for, and says that DATABASE_URL is not used", async () => {

@@ -19,8 +19,12 @@ export class CommandLine {
   out = "";
   err = "";
 
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    this.child = spawn(process.execPath, [main, ...args], {
+  constructor(
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    entry: string = main,
+  ) {
+    this.child = spawn(process.execPath, [entry, ...args], {
       cwd: "/",
       env: { PATH: process.env.PATH, ...env },
     });

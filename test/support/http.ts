@@ -34,7 +34,19 @@ export interface Http extends Instances {
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
   /** A key of this role; without a tenant, of all of them. */
   key(role: Role, tenant?: string): Promise<string>;
+  /** Signs in with the key, and gives what the dashboard's own pages send from then on. */
+  signIn(key: string): Promise<BrowserCall>;
 }
+
+/** A call of a browser that is signed in, from one of our own pages. */
+export interface BrowserCall {
+  readonly key: null;
+  readonly headers: { readonly cookie: string; readonly "sec-fetch-site": "same-origin" };
+}
+
+/** The cookie that an answer sets, as the browser sends it back. */
+export const cookieOf = ({ headers }: Answer): string =>
+  (headers.get("set-cookie") ?? "").split(";")[0] ?? "";
 
 /** Which routes were called, and which codes they refused with: `METHOD /path` → codes and statuses. */
 export const seen = new Map<string, Set<string>>();
@@ -62,6 +74,13 @@ export function useHttp(limits: Partial<HttpLimits> = {}, options: ConnectOption
       const body = { name, role, ...(tenant === undefined ? {} : { tenant_id: tenant }) };
       return (await call("POST", "/api/keys", { body })).body.key as string;
     },
+    async signIn(key: string): Promise<BrowserCall> {
+      const answer = await call("POST", "/api/session", { key: null, body: { key } });
+      return {
+        key: null,
+        headers: { cookie: cookieOf(answer), "sec-fetch-site": "same-origin" },
+      };
+    },
   };
   return Object.defineProperties(own, {
     ...Object.getOwnPropertyDescriptors(instances),
@@ -87,8 +106,7 @@ export async function send(
   const text = await answer.text();
   const isText = answer.headers.get("content-type")?.startsWith("text/plain") === true;
   const parsed = text === "" ? undefined : isText ? text : JSON.parse(text);
-  const route = routeOf(method, path);
-  if (route !== undefined) holdAgainst(route, answer.status, parsed);
+  hold(method, path, answer.status, parsed);
   return { status: answer.status, body: parsed, headers: answer.headers };
 }
 
@@ -105,6 +123,12 @@ function routeOf(method: string, path: string): Route | undefined {
   // A word of its own comes before a parameter.
   const found = contract.filter((route) => route.method === method && fits(route));
   return found.find((route) => !route.path.includes("{")) ?? found[0];
+}
+
+/** Holds an answer against the contract, as `send` does. */
+export function hold(method: string, path: string, status: number, body: unknown): void {
+  const route = routeOf(method, path);
+  if (route !== undefined) holdAgainst(route, status, body);
 }
 
 function holdAgainst(route: Route, status: number, body: unknown): void {

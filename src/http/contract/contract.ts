@@ -3,11 +3,13 @@
 import * as automation from "./automation.ts";
 import * as cluster from "./cluster.ts";
 import * as deadLetters from "./dead-letters.ts";
+import * as events from "./events.ts";
 import * as items from "./items.ts";
 import * as jobs from "./jobs.ts";
 import * as metrics from "./metrics.ts";
 import * as queues from "./queues.ts";
 import type { Route } from "./route.ts";
+import * as session from "./session.ts";
 import * as system from "./system.ts";
 
 const isRoute = (value: unknown): value is Route =>
@@ -15,6 +17,7 @@ const isRoute = (value: unknown): value is Route =>
 
 export const contract: readonly Route[] = [
   system,
+  session,
   cluster,
   metrics,
   jobs,
@@ -22,4 +25,5 @@ export const contract: readonly Route[] = [
   items,
   deadLetters,
   automation,
+  events,
 ].flatMap((part) => Object.values(part).filter(isRoute));

@@ -23,6 +23,8 @@ export interface Route {
   readonly description?: string;
   /** Who may call it: these roles and those above them. */
   readonly access: readonly Role[] | "public";
+  /** Takes a key in the header `Authorization` and nothing else: no session will do. */
+  readonly bearerOnly?: true;
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly headers?: z.ZodObject;

@@ -2,14 +2,17 @@ import type { Served } from "../served.ts";
 import { automationRoutes } from "./automation.ts";
 import { clusterRoutes } from "./cluster.ts";
 import { deadLetterRoutes } from "./dead-letters.ts";
+import { eventRoutes } from "./events.ts";
 import { itemRoutes } from "./items.ts";
 import { jobRoutes } from "./jobs.ts";
 import { metricRoutes } from "./metrics.ts";
 import { queueRoutes } from "./queues.ts";
+import { sessionRoutes } from "./session.ts";
 import { systemRoutes } from "./system.ts";
 
 export const routes: readonly Served[] = [
   ...systemRoutes,
+  ...sessionRoutes,
   ...jobRoutes,
   ...queueRoutes,
   ...itemRoutes,
@@ -17,4 +20,5 @@ export const routes: readonly Served[] = [
   ...automationRoutes,
   ...clusterRoutes,
   ...metricRoutes,
+  ...eventRoutes,
 ];

@@ -7,6 +7,12 @@ CREATE SEQUENCE millrace.audit_id_seq AS bigint
 CREATE SEQUENCE millrace.breaker_id_seq AS integer
   START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 2147483647 OWNED BY millrace.breaker.id;
 
+CREATE SEQUENCE millrace.event_id_seq AS bigint
+  START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 9223372036854775807 OWNED BY millrace.event.id;
+
+CREATE SEQUENCE millrace.event_no AS bigint
+  START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 9223372036854775807;
+
 CREATE SEQUENCE millrace.flush_seq AS bigint
   START 1 INCREMENT 1 CACHE 1 MINVALUE 1 MAXVALUE 9223372036854775807;
 
@@ -55,6 +61,7 @@ CREATE INDEX audit_tenant ON millrace.audit USING btree (tenant, no) WHERE (tena
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON millrace.audit FOR EACH ROW EXECUTE FUNCTION millrace.refuse_change();
 CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON millrace.audit FOR EACH STATEMENT EXECUTE FUNCTION millrace.refuse_change();
 CREATE TRIGGER chain BEFORE INSERT ON millrace.audit FOR EACH ROW EXECUTE FUNCTION millrace.chain_audit();
+CREATE TRIGGER tell_insert AFTER INSERT ON millrace.audit FOR EACH ROW EXECUTE FUNCTION millrace.tell_audit();
 
 CREATE TABLE millrace.audit_head (
   only_row boolean NOT NULL DEFAULT true,
@@ -94,6 +101,7 @@ CREATE TABLE millrace.breaker (
   CONSTRAINT breaker_return_spread_seconds_check CHECK ((return_spread_seconds >= (0)::double precision)),
   CONSTRAINT breaker_state_check CHECK ((state = ANY (ARRAY['CLOSED'::text, 'OPEN'::text, 'HALF_OPEN'::text])))
 ) WITH (fillfactor=50);
+CREATE TRIGGER tell_update AFTER UPDATE ON millrace.breaker FOR EACH ROW WHEN ((new.state <> old.state)) EXECUTE FUNCTION millrace.tell_breaker();
 
 CREATE TABLE millrace.claim (
   id uuid NOT NULL,
@@ -161,6 +169,8 @@ CREATE INDEX dead_job_tenant_id ON millrace.dead_job USING btree (tenant, id) WH
 CREATE TRIGGER tally_delete AFTER DELETE ON millrace.dead_job REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
 CREATE TRIGGER tally_insert AFTER INSERT ON millrace.dead_job REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
 CREATE TRIGGER tally_update AFTER UPDATE ON millrace.dead_job REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
+CREATE TRIGGER tell_insert AFTER INSERT ON millrace.dead_job REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tell_dead();
+CREATE TRIGGER tell_update AFTER UPDATE ON millrace.dead_job REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tell_repaired();
 
 CREATE TABLE millrace.dead_worker (
   lease_id uuid NOT NULL,
@@ -178,6 +188,19 @@ CREATE TABLE millrace.deep_queue (
   since timestamp with time zone NOT NULL DEFAULT now(),
   CONSTRAINT deep_queue_pkey PRIMARY KEY (queue_id)
 );
+
+CREATE TABLE millrace.event (
+  id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  no bigint,
+  at timestamp with time zone NOT NULL DEFAULT now(),
+  kind text NOT NULL,
+  tenant text,
+  data json NOT NULL,
+  CONSTRAINT event_no_key UNIQUE (no),
+  CONSTRAINT event_pkey PRIMARY KEY (id)
+) WITH (fillfactor=80);
+CREATE INDEX event_age ON millrace.event USING btree (at);
+CREATE INDEX event_without_place ON millrace.event USING btree (id) WHERE (no IS NULL);
 
 CREATE TABLE millrace.history (
   id uuid NOT NULL,
@@ -276,6 +299,7 @@ CREATE TABLE millrace.leader (
   CONSTRAINT leader_only_row_key UNIQUE (only_row),
   CONSTRAINT leader_pkey PRIMARY KEY (term)
 ) WITH (fillfactor=50);
+CREATE TRIGGER tell_update AFTER UPDATE ON millrace.leader FOR EACH ROW WHEN (((new.term <> old.term) OR (new.holder IS DISTINCT FROM old.holder))) EXECUTE FUNCTION millrace.tell_leader();
 
 CREATE TABLE millrace.lease (
   id uuid NOT NULL,
@@ -368,6 +392,8 @@ CREATE TABLE millrace.queue (
   CONSTRAINT queue_timeline_retention_days_check CHECK (((timeline_retention_days >= 1) AND (timeline_retention_days <= 3650))),
   CONSTRAINT queue_warn_depth_check CHECK ((warn_depth >= 0))
 );
+CREATE TRIGGER tell_insert AFTER INSERT ON millrace.queue FOR EACH ROW EXECUTE FUNCTION millrace.tell_queue();
+CREATE TRIGGER tell_update AFTER UPDATE ON millrace.queue FOR EACH ROW WHEN ((new.updated_at IS DISTINCT FROM old.updated_at)) EXECUTE FUNCTION millrace.tell_queue();
 
 CREATE TABLE millrace.queue_count (
   queue_id integer NOT NULL,
@@ -430,6 +456,19 @@ CREATE INDEX scheduled_job_lane ON millrace.scheduled_job USING btree (queue_id,
 CREATE INDEX scheduled_job_reference ON millrace.scheduled_job USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX scheduled_job_tenant ON millrace.scheduled_job USING btree (tenant, id) WHERE (tenant <> 'default'::text);
 
+CREATE TABLE millrace.session (
+  id_hash bytea NOT NULL,
+  key_id uuid NOT NULL,
+  proof bytea NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  expires_at timestamp with time zone NOT NULL,
+  idle_until timestamp with time zone NOT NULL,
+  CONSTRAINT session_id_hash_check CHECK ((length(id_hash) = 32)),
+  CONSTRAINT session_pkey PRIMARY KEY (id_hash),
+  CONSTRAINT session_proof_check CHECK ((length(proof) = 32))
+) WITH (fillfactor=70);
+CREATE INDEX session_key ON millrace.session USING btree (key_id, created_at);
+
 CREATE TABLE millrace.slot_cursor (
   queue_id integer NOT NULL,
   weight smallint NOT NULL,
@@ -459,6 +498,8 @@ CREATE TABLE millrace.tenant (
   CONSTRAINT tenant_rate_ms_check CHECK ((rate_ms >= 10)),
   CONSTRAINT tenant_weight_check CHECK (((weight >= 1) AND (weight <= 100)))
 );
+CREATE TRIGGER tell_insert AFTER INSERT ON millrace.tenant FOR EACH ROW WHEN ((new.paused_at IS NOT NULL)) EXECUTE FUNCTION millrace.tell_tenant();
+CREATE TRIGGER tell_update AFTER UPDATE ON millrace.tenant FOR EACH ROW WHEN (((new.paused_at IS NULL) <> (old.paused_at IS NULL))) EXECUTE FUNCTION millrace.tell_tenant();
 
 CREATE TABLE millrace.tenant_slot (
   queue_id integer NOT NULL,
@@ -518,6 +559,7 @@ END),
 );
 CREATE INDEX trigger_arrival ON millrace.trigger USING btree (queue_id) WHERE (enabled AND on_arrival);
 CREATE INDEX trigger_due ON millrace.trigger USING btree (next_fire_at) WHERE enabled;
+CREATE TRIGGER tell_update AFTER UPDATE ON millrace.trigger REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tell_trigger();
 
 CREATE TABLE millrace.trigger_batch (
   job_id uuid NOT NULL,
@@ -567,6 +609,14 @@ CREATE TABLE millrace.webhook (
   CONSTRAINT webhook_pkey PRIMARY KEY (id),
   CONSTRAINT webhook_signing_key_check CHECK ((length(signing_key) = 32))
 ) WITH (fillfactor=70);
+CREATE TRIGGER tell_update AFTER UPDATE ON millrace.webhook FOR EACH ROW WHEN (((new.failing_since IS NULL) <> (old.failing_since IS NULL))) EXECUTE FUNCTION millrace.tell_webhook();
+
+CREATE OR REPLACE FUNCTION millrace.add_event(kind text, tenant text, data json)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  insert into millrace.event (kind, tenant, data) values (kind, nullif(tenant, ''), data)
+$function$;
 
 CREATE OR REPLACE FUNCTION millrace.attach_history(retention smallint, first_day date, days integer)
  RETURNS integer
@@ -1312,6 +1362,151 @@ begin
   from before b join after a on a.id = b.id
   where b.state = 'completed' and a.state <> 'completed' group by b.queue_id order by b.queue_id
   on conflict (queue_id, bucket) do update set done_deleted = t.done_deleted + excluded.done_deleted;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tell_audit()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform millrace.add_event('audit', new.tenant, json_build_object('no', new.no, 'actor', new.actor,
+    'action', new.action, 'target', new.target));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tell_breaker()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform millrace.add_event(case new.state when 'OPEN' then 'breaker.opened' when 'CLOSED' then 'breaker.closed'
+      else 'breaker.half_open' end,
+    null, json_build_object('breaker', new.name, 'cause', new.cause, 'failures', new.failures));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tell_dead()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  insert into millrace.event (kind, tenant, data)
+  select 'job.dead', d.tenant, json_build_object('queue', q.name, 'queue_id', q.id, 'count', count(*), 'jobs',
+    json_agg(json_build_object('id', d.id, 'type', d.type, 'error_class', d.error_class) order by d.place)
+      filter (where d.place <= 10))
+  from (select a.*, row_number() over (partition by a.queue_id, a.tenant order by a.id) as place from after a) d
+  join millrace.queue q on q.id = d.queue_id
+  where d.state = 'dead' group by d.tenant, q.id, q.name order by q.id, d.tenant;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tell_leader()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform millrace.add_event('leader.changed', null, json_build_object('term', new.term, 'in_office', new.holder is not null));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tell_queue()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform millrace.add_event(case
+      when tg_op = 'INSERT' then 'queue.created'
+      when new.deleted_at is not null and old.deleted_at is null then 'queue.deleted'
+      when new.paused_at is not null and old.paused_at is null then 'queue.paused'
+      when new.paused_at is null and old.paused_at is not null then 'queue.resumed'
+      else 'queue.changed' end,
+    new.tenant, json_build_object('queue', case when tg_op = 'UPDATE' and new.deleted_at is not null then old.name else new.name end,
+      'queue_id', new.id, 'is_active', new.is_active, 'paused', new.paused_at is not null));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tell_repaired()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  insert into millrace.event (kind, tenant, data)
+  select d.kind, d.tenant, json_build_object('queue', q.name, 'queue_id', q.id, 'count', count(*), 'jobs',
+    json_agg(json_build_object('id', d.id, 'type', d.type, 'new_id', d.reprocessed_as) order by d.place)
+      filter (where d.place <= 10))
+  from (
+    select a.id, a.type, a.tenant, a.queue_id, a.reprocessed_as, k.kind,
+      row_number() over (partition by k.kind, a.queue_id, a.tenant order by a.id) as place
+    from after a join before b on b.id = a.id
+    cross join lateral (select case
+      when a.reprocessed_as is distinct from b.reprocessed_as then 'job.reprocessed'
+      when a.state = 'discarded' and b.state = 'dead' then 'job.discarded' end as kind) k
+    where k.kind is not null
+  ) d
+  join millrace.queue q on q.id = d.queue_id
+  group by d.kind, d.tenant, q.id, q.name order by q.id, d.tenant;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tell_tenant()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform millrace.add_event(case when new.paused_at is null then 'tenant.resumed' else 'tenant.paused' end,
+    new.name, json_build_object('tenant', new.name));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tell_trigger()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  insert into millrace.event (kind, tenant, data)
+  select d.kind, d.tenant, json_build_object('count', count(*), 'triggers',
+    json_agg(json_build_object('id', d.id, 'name', d.name, 'failures', d.failures, 'job_id', d.job_id) order by d.place)
+      filter (where d.place <= 10))
+  from (
+    select a.id, a.name, a.tenant, a.failures, k.kind,
+      case k.kind when 'trigger.fired' then a.last_job_id end as job_id,
+      row_number() over (partition by k.kind, a.tenant order by a.id) as place
+    from after a join before b on b.id = a.id
+    cross join lateral (select case
+      when a.failures > b.failures then 'trigger.failed'
+      when a.last_fired_at is distinct from b.last_fired_at then 'trigger.fired' end as kind) k
+    where k.kind is not null
+  ) d
+  group by d.kind, d.tenant order by d.tenant;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tell_webhook()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  perform millrace.add_event(case when new.failing_since is null then 'webhook.recovered' else 'webhook.failing' end,
+    new.tenant, json_build_object('webhook_id', new.id, 'name', new.name));
   return null;
 end $function$;
 

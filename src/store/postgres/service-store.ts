@@ -4,6 +4,7 @@ import { createApiKeyStore } from "./api-keys.ts";
 import { createAuditStore } from "./audit-trail.ts";
 import type { Database } from "./database.ts";
 import { createDeadLetterStore } from "./dead-letter-search.ts";
+import { createEventStore } from "./event-log.ts";
 import { createFigureStore } from "./figures.ts";
 import { completeItem, failItem, releaseItem } from "./item-settle.ts";
 import { readItemStats } from "./item-stats.ts";
@@ -11,6 +12,7 @@ import { findItem } from "./items.ts";
 import { searchJobs } from "./job-search.ts";
 import { createQueueAdmin } from "./queue-admin.ts";
 import { renewItem, takeItems } from "./robot-claims.ts";
+import { createSessionStore } from "./sessions.ts";
 
 type WithPartitions = <T>(body: () => Promise<T>) => Promise<T>;
 
@@ -25,7 +27,9 @@ export function createServiceStore(
   });
   return {
     keys: createApiKeyStore(database),
+    sessions: createSessionStore(database),
     audit: createAuditStore(database),
+    events: createEventStore(database),
     items,
     search: { jobs: (filter, before, limit) => searchJobs(database, filter, before, limit) },
     queues: { ...queues, purge: (id) => withPartitions(() => queues.purge(id)) },

@@ -44,10 +44,21 @@ const forgetNames = statement(
   select count(*)::int as gone from gone`,
 );
 
+const forgetEvents = statement(
+  "forget_old_events",
+  `with gone as (
+    delete from millrace.event where id = any (array(
+      select id from millrace.event where at < now() - interval '1 day' order by at limit $1::int))
+    returning 1
+  )
+  select count(*)::int as gone from gone`,
+);
+
 const forgetGone = statement(
   "forget_gone_processes",
   `with workers as (delete from millrace.dead_worker where expires_at < now() - interval '1 day'),
   starts as (delete from millrace.start_count where expires_at < now()),
+  sessions as (delete from millrace.session where expires_at < now() or idle_until < now()),
   -- A full bucket is as good as none.
   buckets as (
     delete from millrace.rate_bucket
@@ -56,7 +67,7 @@ const forgetGone = statement(
   delete from millrace.producer where seen_at < now() - interval '1 day'`,
 );
 
-const namesAtOnce = 1_000;
+const rowsAtOnce = 1_000;
 
 /** One process at a time; false when another one is at it. */
 export async function exclusively(
@@ -82,10 +93,11 @@ export function vacuumHotTables(connection: Connection, schema: string): Promise
 export function tidyUp(connection: Connection, writer: Runner, schema: string): Promise<boolean> {
   return exclusively(connection, `millrace.tidy.${schema}`, async () => {
     await writer.query(foldCounts);
-    for (let gone = namesAtOnce; gone === namesAtOnce; ) {
-      const rows = await writer.query<{ gone: number }>(forgetNames, [String(namesAtOnce)]);
-      gone = rows[0]?.gone ?? 0;
-    }
+    for (const forget of [forgetNames, forgetEvents])
+      for (let gone = rowsAtOnce; gone === rowsAtOnce; ) {
+        const rows = await writer.query<{ gone: number }>(forget, [String(rowsAtOnce)]);
+        gone = rows[0]?.gone ?? 0;
+      }
     await writer.query(forgetGone);
   });
 }
