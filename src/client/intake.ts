@@ -8,6 +8,7 @@ import type { Enqueued, NewJob, Notice, Queue, Store, Transaction } from "../sto
 import type { JobDefinition } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
 import { answersOrThrow, Capacity } from "./capacity.ts";
+import { counted } from "./capacity-bounds.ts";
 import { Door, type DoorBucket } from "./door.ts";
 import { bucketsFor } from "./door-buckets.ts";
 import { enqueueIn } from "./enqueue-in.ts";
@@ -54,10 +55,10 @@ export class Intake {
 
   constructor(options: IntakeOptions) {
     this.#options = options;
-    const { store, queues, clock } = options;
-    this.#capacity = new Capacity(store, queues, options.events);
+    const { store, queues, clock, events } = options;
     this.#placement = new Placement(store.flow, queues);
     this.#tenants = new TenantCache(store.flow, clock);
+    this.#capacity = new Capacity({ store, queues, tenants: this.#tenants, events });
     this.#door = new Door(store.flow, clock);
     this.#ready = this.#createEnqueuer("ready");
     this.#named = this.#createEnqueuer("named");
@@ -113,11 +114,24 @@ export class Intake {
   async enqueueInto(requests: readonly JobRequest[]): Promise<Enqueued[]> {
     const { calls, config, events } = this.#options;
     if (calls.closed) throw new MillraceError("STOPPED");
-    const made = requests.map(({ definition, payload, options, queue, weight }) => {
+    if (!this.#tenants.isLoaded) await calls.track(() => this.#tenants.load());
+    const made: NewJob[] = [];
+    for (const { definition, payload, options, queue, weight } of requests) {
       const job = newJob(definition, payload, options, queue, config, events);
-      return weight === undefined ? job : { ...job, weight };
+      made.push(await this.#place(weight === undefined ? job : { ...job, weight }, queue));
+    }
+    const [first] = requests;
+    if (first === undefined) return [];
+    const buckets = made.map((job, i) => {
+      const { definition, payload, queue } = requests[i] ?? first;
+      return this.#buckets(definition, payload, job, queue);
     });
-    const answers = await (made.length === 1 ? this.#send(made) : this.#sendMany(made));
+    const passed = buckets.every((one) => one.length === 0)
+      ? made
+      : await this.#passDoor(made, buckets, first.definition);
+    const answers = Array.isArray(passed)
+      ? await (passed.length === 1 ? this.#send(passed) : this.#sendMany(passed))
+      : passed.repeated;
     return requests.map(({ definition }, i) => this.#acknowledge(definition, made[i], answers[i]));
   }
 
@@ -145,12 +159,23 @@ export class Intake {
     // The rules come first: a recursive schema would drown in what they refuse.
     const made = newJob(definition, payload, options, queue, config, events);
     const validating = validateSchema(definition, payload);
-    const place = () => this.#placement.place(made, queue);
+    const place = () => this.#place(made, queue);
     return validating === undefined ? place() : validating.then(place);
   }
 
-  #buckets(definition: Definition, payload: unknown, job: NewJob): readonly DoorBucket[] {
-    const queue = this.#options.queues.known(definition.queue);
+  #place(made: NewJob, queue: Queue): NewJob | Promise<NewJob> {
+    const settings = this.#tenants.known(made.tenant);
+    const placed = this.#placement.place(made, queue);
+    if (placed instanceof Promise) return placed.then((job) => counted(job, queue, settings));
+    return counted(placed, queue, settings);
+  }
+
+  #buckets(
+    definition: Definition,
+    payload: unknown,
+    job: NewJob,
+    queue = this.#options.queues.known(definition.queue),
+  ): readonly DoorBucket[] {
     return bucketsFor(definition, payload, job, queue, this.#tenants.known(job.tenant));
   }
 

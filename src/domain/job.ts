@@ -16,6 +16,8 @@ export interface JobMeta {
   readonly cancelReason?: string;
   readonly orderingKey?: string;
   readonly limitKey?: string;
+  /** It counts for its tenant: whoever ends it counts it out. */
+  readonly counted?: true;
 }
 
 /** A job as everybody but its holder sees it. */

@@ -54,6 +54,7 @@ const levels: Record<EventName, Level> = {
   "leader.lost": "warn",
   "flush.resolved": "info",
   "queue.deep": "warn",
+  "tenant.deep": "warn",
   "dispatch.brokered": "info",
   "dispatch.direct": "warn",
   "window.refilled": "debug",

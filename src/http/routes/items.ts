@@ -92,6 +92,7 @@ async function next(
       leaseMs: Math.round((wish.lease_seconds ?? defaultLeaseSeconds) * 1_000),
       count: count ?? 1,
       waitMs: Math.round(wait_seconds * 1_000),
+      limited: isLimited(queue),
     },
     call.gone(),
   );
@@ -101,6 +102,10 @@ async function next(
   const body = count === undefined ? first : { items: [first, ...others] };
   return { status: 200 as const, body };
 }
+
+/** A robot asks for one tenant's items: only turns among tenants do not concern it. */
+const isLimited = ({ concurrency, throttle, laned, ageingStepMs }: Queue): boolean =>
+  laned || concurrency !== null || throttle !== null || ageingStepMs !== null;
 
 async function findItem(id: string, identity: Identity, { store }: Service): Promise<Item> {
   const item = await store.service.items.find(id);
