@@ -1,12 +1,15 @@
-// A full queue refuses, aloud. Counting is a sum of a few rows, asked once per flush and only for queues
-// that have a capacity or a warning depth; several processes may overshoot by what they flush at once.
+// A full queue or tenant refuses, aloud. Counting is a sum of a few rows, asked once per flush and only
+// where there is a capacity or a warning depth; several processes may overshoot by what they flush at once.
 
-import { MillraceError } from "../domain/errors.ts";
+import { judgeCalls, type Wanted } from "../domain/capacity.ts";
+import type { MillraceError } from "../domain/errors.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Enqueued, NewJob, Store } from "../store/store.ts";
+import { boundsOf, type CapacityBound, fullError } from "./capacity-bounds.ts";
 import type { QueueCache } from "./queue-cache.ts";
+import type { TenantCache } from "./tenant-cache.ts";
 
-/** That the queue is full, or what jobs are told that were all enqueued before. */
+/** What is full, or what jobs are told that were all enqueued before. */
 export type Refusal = MillraceError | readonly (Enqueued | Error)[];
 
 /** The answers to a call as a whole: the first refusal is thrown. */
@@ -18,82 +21,99 @@ export function answersOrThrow(refusal: Refusal): Enqueued[] {
   });
 }
 
-export class Capacity {
-  readonly #store: Store;
-  readonly #queues: QueueCache;
-  readonly #events: Events;
-  readonly #deep = new Set<number>();
+interface Call {
+  readonly jobs: readonly NewJob[];
+}
 
-  constructor(store: Store, queues: QueueCache, events: Events) {
-    this.#store = store;
-    this.#queues = queues;
-    this.#events = events;
+export interface CapacityOptions {
+  readonly store: Store;
+  readonly queues: QueueCache;
+  readonly tenants: TenantCache;
+  readonly events: Events;
+}
+
+export class Capacity {
+  readonly #options: CapacityOptions;
+  readonly #deep = new Set<string>();
+
+  constructor(options: CapacityOptions) {
+    this.#options = options;
   }
 
   /**
    * Which of these groups of jobs do not fit, each judged as a whole and in order. A request that was
    * accepted before is not new: a full queue answers it as it did then.
    */
-  refusals<Group extends { readonly jobs: readonly NewJob[] }>(
+  refusals<Group extends Call>(
     groups: readonly Group[],
   ): Map<Group, Refusal> | Promise<Map<Group, Refusal>> {
-    const bounded = this.#boundedQueues(groups);
-    return bounded.length === 0 ? new Map() : this.#refusalsIn(bounded, groups);
+    const bounds = new Map<string, CapacityBound>();
+    const wanted = groups.map(({ jobs }) => this.#wantedOf(jobs, bounds));
+    return bounds.size === 0 ? new Map() : this.#refusalsIn(groups, wanted, bounds);
   }
 
-  async #refusalsIn<Group extends { readonly jobs: readonly NewJob[] }>(
-    bounded: readonly number[],
+  #wantedOf(jobs: readonly NewJob[], bounds: Map<string, CapacityBound>): Wanted {
+    const { queues, tenants } = this.#options;
+    const wanted = new Map<string, number>();
+    for (const job of jobs) {
+      const settings = job.meta?.counted === true ? tenants.known(job.tenant) : undefined;
+      for (const bound of boundsOf(job, queues.byId(job.queueId), settings)) {
+        bounds.set(bound.name, bound);
+        wanted.set(bound.name, (wanted.get(bound.name) ?? 0) + 1);
+      }
+    }
+    return wanted;
+  }
+
+  async #refusalsIn<Group extends Call>(
     groups: readonly Group[],
+    wanted: readonly Wanted[],
+    bounds: ReadonlyMap<string, CapacityBound>,
   ): Promise<Map<Group, Refusal>> {
     const refused = new Map<Group, Refusal>();
-    const counts = await this.#store.counts(bounded);
-    const depths = new Map([...counts].map(([id, count]) => [id, count.depth]));
-    for (const group of groups) {
-      const error = this.#judge(group.jobs, depths);
-      if (error !== null) refused.set(group, (await this.#store.repeats(group.jobs)) ?? error);
+    const capacities = new Map<string, number>();
+    for (const { name, capacity } of bounds.values())
+      if (capacity !== null) capacities.set(name, capacity);
+    const { full, depths } = judgeCalls(wanted, capacities, await this.#depths(bounds));
+    for (const [i, group] of groups.entries()) {
+      const refusal = full[i];
+      const bound = bounds.get(refusal?.bound ?? "");
+      if (refusal === undefined || refusal === null || bound === undefined) continue;
+      const repeats = await this.#options.store.repeats(group.jobs);
+      refused.set(group, repeats ?? fullError(bound, refusal));
     }
-    for (const [id, depth] of depths) this.#warn(id, depth);
+    for (const bound of bounds.values()) this.#warn(bound, depths.get(bound.name) ?? 0);
     return refused;
   }
 
-  #boundedQueues(groups: readonly { readonly jobs: readonly NewJob[] }[]): number[] {
-    const ids = new Set<number>();
-    for (const { jobs } of groups) for (const job of jobs) ids.add(job.queueId);
-    return [...ids].filter((id) => {
-      const queue = this.#queues.byId(id);
-      return queue !== undefined && (queue.capacity !== null || queue.warnDepth !== null);
-    });
-  }
-
-  #judge(jobs: readonly NewJob[], depths: Map<number, number>): MillraceError | null {
-    const wanted = new Map<number, number>();
-    for (const { queueId } of jobs) wanted.set(queueId, (wanted.get(queueId) ?? 0) + 1);
-    for (const [id, count] of wanted) {
-      const queue = this.#queues.byId(id);
-      const depth = depths.get(id) ?? 0;
-      if (queue === undefined || queue.capacity === null || depth + count <= queue.capacity)
-        continue;
-      return new MillraceError(
-        "QUEUE_FULL",
-        `Queue "${queue.name}" holds ${depth} of ${queue.capacity} jobs; ${count} more do not fit.`,
-        { details: { queue: queue.name, depth, capacity: queue.capacity, wanted: count } },
-      );
+  async #depths(bounds: ReadonlyMap<string, CapacityBound>): Promise<Map<string, number>> {
+    const { store } = this.#options;
+    const ofQueues = [...bounds.values()].filter(({ tenant }) => tenant === undefined);
+    const queueIds = ofQueues.flatMap(({ queue }) => queue?.id ?? []);
+    const tenants = new Set([...bounds.values()].flatMap(({ tenant }) => tenant ?? []));
+    const depths = new Map<string, number>();
+    if (queueIds.length > 0)
+      for (const [id, { depth }] of await store.counts(queueIds)) depths.set(`queue:${id}`, depth);
+    if (tenants.size === 0) return depths;
+    for (const { tenant, queueId, jobs } of await store.flow.tenantDepths([...tenants])) {
+      depths.set(`queue:${queueId}:${tenant}`, jobs);
+      depths.set(`tenant:${tenant}`, (depths.get(`tenant:${tenant}`) ?? 0) + jobs);
     }
-    for (const [id, count] of wanted) {
-      const depth = depths.get(id);
-      if (depth !== undefined) depths.set(id, depth + count);
-    }
-    return null;
+    return depths;
   }
 
   /** Once per crossing. */
-  #warn(id: number, depth: number): void {
-    const queue = this.#queues.byId(id);
-    if (queue === undefined || queue.warnDepth === null) return;
-    if (depth <= queue.warnDepth) this.#deep.delete(id);
-    else if (!this.#deep.has(id)) {
-      this.#deep.add(id);
-      this.#events.emit("queue.deep", { queue: queue.name, depth, warnDepth: queue.warnDepth });
+  #warn({ name, queue, tenant, warnDepth }: CapacityBound, depth: number): void {
+    if (warnDepth === null) return;
+    if (depth <= warnDepth) {
+      this.#deep.delete(name);
+      return;
     }
+    if (this.#deep.has(name)) return;
+    this.#deep.add(name);
+    const { events } = this.#options;
+    if (tenant !== undefined) events.emit("tenant.deep", { tenant, depth, warnDepth });
+    else if (queue !== undefined)
+      events.emit("queue.deep", { queue: queue.name, depth, warnDepth });
   }
 }

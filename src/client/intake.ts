@@ -7,9 +7,10 @@ import type { Events } from "../runtime/events.ts";
 import type { TraceContext, Tracing } from "../runtime/tracing.ts";
 import type { Enqueued, NewJob, Notice, Queue, Store, Transaction } from "../store/store.ts";
 import type { JobDefinition } from "../worker/job-definition.ts";
-import { byQueue } from "./accepted.ts";
+import { acknowledge } from "./accepted.ts";
 import type { Calls } from "./calls.ts";
 import { answersOrThrow, Capacity } from "./capacity.ts";
+import { counted } from "./capacity-bounds.ts";
 import { Door, type DoorBucket } from "./door.ts";
 import { bucketsFor } from "./door-buckets.ts";
 import { enqueueIn } from "./enqueue-in.ts";
@@ -57,10 +58,10 @@ export class Intake {
 
   constructor(options: IntakeOptions) {
     this.#options = options;
-    const { store, queues, clock } = options;
-    this.#capacity = new Capacity(store, queues, options.events);
+    const { store, queues, clock, events } = options;
     this.#placement = new Placement(store.flow, queues);
     this.#tenants = new TenantCache(store.flow, clock);
+    this.#capacity = new Capacity({ store, queues, tenants: this.#tenants, events });
     this.#door = new Door(store.flow, clock);
     this.#ready = this.#createEnqueuer("ready");
     this.#named = this.#createEnqueuer("named");
@@ -81,10 +82,8 @@ export class Intake {
     const making = this.#make(definition, payload, options);
     const made = traced(making instanceof Promise ? await making : making, carried);
     const buckets = this.#buckets(definition, payload, made);
-    const passed =
-      buckets.length === 0 ? [made] : await this.#passDoor([made], [buckets], definition);
-    const answers = Array.isArray(passed) ? await this.#send(passed, options.tx) : passed.repeated;
-    return this.#acknowledge([made], answers, () => definition)[0] as Enqueued;
+    const answers = await this.#admit([made], [buckets], definition, options.tx);
+    return acknowledge(this.#options.events, [made], answers, () => definition)[0] as Enqueued;
   }
 
   enqueueMany<Input>(
@@ -114,13 +113,8 @@ export class Intake {
     if (first === undefined) return [];
     const { tx } = optionsOf(first, 0);
     const buckets = made.map((job, i) => this.#buckets(definition, payloads[i], job));
-    const passed = buckets.every((one) => one.length === 0)
-      ? made
-      : await this.#passDoor(made, buckets, definition);
-    const answers = Array.isArray(passed)
-      ? await (tx === undefined ? this.#sendMany(passed) : this.#send(passed, tx))
-      : passed.repeated;
-    return this.#acknowledge(made, answers, () => definition);
+    const answers = await this.#admit(made, buckets, definition, tx);
+    return acknowledge(this.#options.events, made, answers, () => definition);
   }
 
   /** A tenant's settings have changed. */
@@ -143,12 +137,19 @@ export class Intake {
   ): Promise<Enqueued[]> {
     const { calls, config, events } = this.#options;
     if (calls.closed) throw new MillraceError("STOPPED");
-    const made = requests.map(({ definition, payload, options, queue, weight }) => {
+    if (!this.#tenants.isLoaded) await calls.track(() => this.#tenants.load());
+    const made: NewJob[] = [];
+    for (const { definition, payload, options, queue, weight } of requests) {
       const job = traced(newJob(definition, payload, options, queue, config, events), carried);
-      return weight === undefined ? job : { ...job, weight };
-    });
-    const answers = await (made.length === 1 ? this.#send(made) : this.#sendMany(made));
-    return this.#acknowledge(made, answers, (i) => (requests[i] as JobRequest).definition);
+      const placed = this.#place(weight === undefined ? job : { ...job, weight }, queue);
+      made.push(placed instanceof Promise ? await placed : placed);
+    }
+    const of = (i: number) => requests[i] as JobRequest;
+    const buckets = made.map((job, i) =>
+      this.#buckets(of(i).definition, of(i).payload, job, of(i).queue),
+    );
+    const answers = await this.#admit(made, buckets, of(0).definition);
+    return acknowledge(events, made, answers, (i) => of(i).definition);
   }
 
   async close(): Promise<void> {
@@ -175,13 +176,39 @@ export class Intake {
     // The rules come first: a recursive schema would drown in what they refuse.
     const made = newJob(definition, payload, options, queue, config, events);
     const validating = validateSchema(definition, payload);
-    const place = () => this.#placement.place(made, queue);
+    const place = () => this.#place(made, queue);
     return validating === undefined ? place() : validating.then(place);
   }
 
-  #buckets(definition: Definition, payload: unknown, job: NewJob): readonly DoorBucket[] {
-    const queue = this.#options.queues.known(definition.queue);
+  #place(made: NewJob, queue: Queue): NewJob | Promise<NewJob> {
+    const settings = this.#tenants.known(made.tenant);
+    const placed = this.#placement.place(made, queue);
+    if (placed instanceof Promise) return placed.then((job) => counted(job, queue, settings));
+    return counted(placed, queue, settings);
+  }
+
+  #buckets(
+    definition: Definition,
+    payload: unknown,
+    job: NewJob,
+    queue = this.#options.queues.known(definition.queue),
+  ): readonly DoorBucket[] {
     return bucketsFor(definition, payload, job, queue, this.#tenants.known(job.tenant));
+  }
+
+  async #admit(
+    made: NewJob[],
+    buckets: readonly (readonly DoorBucket[])[],
+    definition: Definition,
+    tx?: Transaction,
+  ): Promise<readonly Enqueued[]> {
+    const passed = buckets.every((one) => one.length === 0)
+      ? made
+      : await this.#passDoor(made, buckets, definition);
+    if (!Array.isArray(passed)) return passed.repeated;
+    return passed.length === 1 || tx !== undefined
+      ? this.#send(passed, tx)
+      : this.#sendMany(passed);
   }
 
   /** The jobs as they may go in, or the answers to a request that was accepted before. */
@@ -242,27 +269,6 @@ export class Intake {
         events.emit("enqueue.refused", { type, queue, code: error.code });
       throw error;
     });
-  }
-
-  /** Tells of what was stored, as far as somebody wants to hear of it. */
-  #acknowledge(
-    made: readonly NewJob[],
-    answers: readonly Enqueued[],
-    definitionOf: (index: number) => Definition,
-  ): Enqueued[] {
-    const { events } = this.#options;
-    if (answers.length < made.length) throw new MillraceError("DATABASE_UNAVAILABLE");
-    if (events.wants("enqueue.accepted"))
-      for (const one of byQueue(made, answers)) events.emit("enqueue.accepted", one);
-    if (events.wants("job.enqueued")) {
-      for (const [i, { queueId, tenant, correlationId }] of made.entries()) {
-        const { type, queue } = definitionOf(i);
-        const { id, existing } = answers[i] as Enqueued;
-        const about = { id, type, queue, queueId, tenant, correlationId: correlationId ?? id };
-        events.emit("job.enqueued", { ...about, existing });
-      }
-    }
-    return answers as Enqueued[];
   }
 
   #createEnqueuer(kind: "ready" | "named"): Enqueuer {

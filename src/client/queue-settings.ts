@@ -37,11 +37,14 @@ const rules: Record<keyof QueueSettings, (value: unknown) => boolean> = {
   deadLetterBlocksKey: flag,
   rateLimit: orNone(rate),
   tenantRateLimit: orNone(rate),
+  tenantCapacity: orNone(whole(0, most)),
 };
 
 const tenantRules: Record<keyof TenantSettings, (value: unknown) => boolean> = {
   weight: whole(1, 100),
   rateLimit: orNone(rate),
+  capacity: orNone(whole(0, most)),
+  warnDepth: orNone(whole(0, most)),
 };
 
 export const checkQueueSettings = (settings: QueueSettings) => check(settings, rules, "queues");

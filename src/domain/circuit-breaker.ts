@@ -176,6 +176,12 @@ const closed = ({ period }: CircuitBreaker): CircuitBreaker => ({
   period: period + 1,
 });
 
+const openText = (breaker: string) => `The breaker "${breaker}" is open.`;
+
+/** Which breaker put a job off, by the reason that was kept; null: it was not one. */
+export const breakerNamedIn = (reason: string): string | null =>
+  /^The breaker "(.*)" is open\.$/s.exec(reason)?.[1] ?? null;
+
 /** A call that was not made. Let through by a handler, it puts the job off and spends no attempt. */
 export class BreakerOpenError extends MillraceError {
   readonly breaker: string;
@@ -185,7 +191,7 @@ export class BreakerOpenError extends MillraceError {
 
   constructor(breaker: string, wait: { readonly retryAfterMs: number; readonly spreadMs: number }) {
     const retryAfterMs = Math.max(1, Math.ceil(wait.retryAfterMs));
-    super("BREAKER_OPEN", `The breaker "${breaker}" is open.`, {
+    super("BREAKER_OPEN", openText(breaker), {
       details: { breaker, retryAfterMs },
     });
     this.breaker = breaker;

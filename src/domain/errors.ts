@@ -6,6 +6,7 @@ export const errorCodes = {
   IDEMPOTENCY_CONFLICT: "The idempotency key belongs to a different request.",
   REFERENCE_TAKEN: "The reference is already used in this queue.",
   QUEUE_FULL: "The queue is at its capacity.",
+  TENANT_FULL: "The tenant is at its capacity.",
   RATE_LIMITED: "A rate limit is used up; try again later.",
   QUEUE_INACTIVE: "The queue does not accept jobs.",
   QUEUE_CLOSED: "The queue was shut down and takes nothing new.",

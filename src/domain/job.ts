@@ -19,6 +19,8 @@ export interface JobMeta {
   /** W3C trace context of the enqueue, if it belonged to a trace. */
   readonly traceparent?: string;
   readonly tracestate?: string;
+  /** It counts for its tenant: whoever ends it counts it out. */
+  readonly counted?: true;
 }
 
 /** A job as everybody but its holder sees it. */

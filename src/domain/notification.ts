@@ -5,6 +5,7 @@ import { secretValueKind } from "./sensitive-values.ts";
 export const notificationKinds = [
   "job.dead",
   "queue.deep",
+  "tenant.deep",
   "trigger.failed",
   "breaker.opened",
   "breaker.closed",

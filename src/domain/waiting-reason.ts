@@ -1,6 +1,5 @@
 // Why a job is not running now. The store reads the facts with the very predicates of its claim; here they
-// become one reason, the one that comes first. A breaker's reason belongs beside `snoozed`, before the
-// gates: an open breaker snoozes its jobs.
+// become one reason, the one that comes first.
 
 import type { JobState } from "./job-state.ts";
 import type { RunOutcome } from "./timeline.ts";
@@ -24,12 +23,14 @@ export type WaitingReason =
   | "delayed"
   | "retrying"
   | "snoozed"
+  | "breaker_open"
   | "due"
   | "expired"
   | "tenant_paused"
   | "order_waiting"
   | "no_worker"
   | "no_handler"
+  | "workers_busy"
   | "suspect"
   | "turn"
   | "next";
@@ -44,6 +45,15 @@ export interface Holder {
   readonly worker: string | null;
 }
 
+export interface BreakerFacts {
+  readonly name: string;
+  readonly state: "CLOSED" | "OPEN" | "HALF_OPEN";
+  /** While open: from when on a probe may go out; null: not before somebody closes it. */
+  readonly retryAt: Date | null;
+  /** It is what put the job off the last time. */
+  readonly putOff: boolean;
+}
+
 export interface WaitingFacts {
   readonly id: string;
   readonly state: JobState;
@@ -55,6 +65,8 @@ export interface WaitingFacts {
   readonly expiresAt: Date | null;
   /** How its last run ended, if it has run. */
   readonly lastOutcome: RunOutcome | null;
+  /** The breaker of its platform, if it has one that anybody knows of. */
+  readonly breaker: BreakerFacts | null;
   readonly crashCount: number;
   readonly tenantPaused: boolean;
   readonly queueGate: Gate;
@@ -70,6 +82,8 @@ export interface WaitingFacts {
   /** Live workers of its queue, and those of them that know its type. */
   readonly workers: number;
   readonly handlers: number;
+  /** Those of them that hold fewer jobs than they run at once. */
+  readonly freeHandlers: number;
   /** Jobs before it that wait too: of its own tenant and lane, and of more urgent ones. */
   readonly ahead: { readonly own: number; readonly urgent: number };
   /** Tenants with jobs of its weight: it takes turns with them. */
@@ -113,15 +127,31 @@ function reasonOf(facts: WaitingFacts): Answer {
 
 const holderOf = ({ holders }: WaitingFacts): string => holders[0]?.worker ?? "a worker";
 
-function scheduled({ dueAt, now, lastOutcome }: WaitingFacts): Answer {
+function scheduled({ dueAt, now, lastOutcome, breaker }: WaitingFacts): Answer {
   if (dueAt === null || dueAt <= now)
     return { reason: "due", text: "It is due, and is made ready in a moment." };
   const at = dueAt.toISOString();
+  if (lastOutcome === "snoozed" && breaker?.putOff === true) {
+    const { name, state } = breaker;
+    return state === "CLOSED"
+      ? {
+          reason: "snoozed",
+          text: `Breaker "${name}" has closed; it returns at ${at}.`,
+          until: dueAt,
+        }
+      : { reason: "breaker_open", text: `${openText(breaker)} It returns at ${at}.`, until: dueAt };
+  }
   if (lastOutcome === "snoozed")
     return { reason: "snoozed", text: `Its handler put it off until ${at}.`, until: dueAt };
   if (lastOutcome === "retried")
     return { reason: "retrying", text: `It failed, and is tried again at ${at}.`, until: dueAt };
   return { reason: "delayed", text: `It is delayed until ${at}.`, until: dueAt };
+}
+
+function openText({ name, state, retryAt }: BreakerFacts): string {
+  if (state === "HALF_OPEN") return `Breaker "${name}" lets probes through only.`;
+  if (retryAt === null) return `Breaker "${name}" is open until somebody closes it.`;
+  return `Breaker "${name}" is open until ${retryAt.toISOString()}.`;
 }
 
 const gateTexts: Record<GateReason, (facts: WaitingFacts) => string> = {
@@ -158,7 +188,13 @@ function byGate(facts: WaitingFacts): Answer {
 
 /** Nothing blocks it: who is to run it, and who comes first? */
 function waiting(facts: WaitingFacts): Answer {
-  const { queue, type, ahead, tenants } = facts;
+  const { queue, type, ahead, tenants, breaker } = facts;
+  if (breaker?.state === "OPEN")
+    return {
+      reason: "breaker_open",
+      text: `${openText(breaker)} Whoever claims it puts it off.`,
+      until: breaker.retryAt,
+    };
   if (facts.workers === 0)
     return { reason: "no_worker", text: `No worker serves queue "${queue}".` };
   if (facts.handlers === 0)
@@ -173,6 +209,11 @@ function waiting(facts: WaitingFacts): Answer {
       reason: "suspect",
       text: "It was there when a process died, and waits for a worker that holds no other such job.",
     };
+  if (facts.freeHandlers === 0) {
+    const all = facts.handlers === 1 ? "The only worker" : `All ${facts.handlers} workers`;
+    const text = `It is next. ${all} of queue "${queue}" for "${type}" cannot take more at once.`;
+    return { reason: "workers_busy", text };
+  }
   return { reason: "next", text: "Nothing holds it back: the next free worker takes it." };
 }
 

@@ -16,6 +16,8 @@ export interface TakeRequest {
   readonly leaseMs: number;
   readonly count: number;
   readonly waitMs: number;
+  /** The queue has limits, keys or ageing, and they are to be kept. */
+  readonly limited: boolean;
 }
 
 interface Waiter extends TakeRequest {

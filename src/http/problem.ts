@@ -23,6 +23,7 @@ const tellable: Partial<Record<ErrorCode, readonly string[]>> = {
   UNKNOWN_PRIORITY: ["known"],
   ILLEGAL_TRANSITION: ["state", "status", "reprocessedAs"],
   COUNT_MISMATCH: ["count"],
+  TENANT_FULL: ["limit", "depth", "capacity", "wanted"],
 };
 
 /** Their texts tell of a queue that others may share. */
@@ -49,7 +50,8 @@ export function toProblem(error: unknown, instance: string): Problem {
 export function retryAfter(error: unknown): number | undefined {
   const status = statusOf(toMillraceError(error).code);
   if (status !== 429 && status !== 503) return undefined;
-  const seconds = error instanceof MillraceError ? error.details.retryAfterSeconds : undefined;
+  const { retryAfterSeconds, retryAfterMs } = error instanceof MillraceError ? error.details : {};
+  const seconds = typeof retryAfterMs === "number" ? retryAfterMs / 1_000 : retryAfterSeconds;
   return typeof seconds === "number" ? Math.max(1, Math.ceil(seconds)) : 1;
 }
 

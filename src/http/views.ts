@@ -111,6 +111,7 @@ export const queueView = (queue: QueueRecord) => ({
   paused: queue.paused,
   capacity: queue.capacity,
   warn_depth: queue.warnDepth,
+  tenant_capacity: queue.tenantCapacity,
   retention_days: queue.retentionDays,
   dead_retention_days: queue.deadRetentionDays,
   timeline_retention_days: queue.timelineRetentionDays,

@@ -98,6 +98,7 @@ export interface EventMap {
   "leader.lost": { term: number; reason: "superseded" | "not_renewed" | "resigned" };
   "flush.resolved": { committed: boolean; jobs: number };
   "queue.deep": { queue: string; depth: number; warnDepth: number };
+  "tenant.deep": { tenant: string; depth: number; warnDepth: number };
   "queue.chosen": { queue: string; reason: string };
   "queue.degraded": { queue: string; reason: string; error: unknown };
   "queue.fell_back": { queue: string; error: unknown };

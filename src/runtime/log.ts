@@ -58,6 +58,7 @@ const levels: Record<EventName, Level> = {
   "leader.lost": "warn",
   "flush.resolved": "info",
   "queue.deep": "warn",
+  "tenant.deep": "warn",
   "dispatch.brokered": "info",
   "dispatch.direct": "warn",
   "hints.refused": "debug",

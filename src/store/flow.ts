@@ -30,6 +30,9 @@ export interface TenantSettings {
   readonly weight?: number;
   /** How much it may enqueue, in all queues together. */
   readonly rateLimit?: Rate | null;
+  /** How many of its jobs may be there that have not ended, in all queues together. */
+  readonly capacity?: number | null;
+  readonly warnDepth?: number | null;
 }
 
 export interface Tenant extends Required<TenantSettings> {
@@ -62,6 +65,10 @@ export interface FlowStore {
   /** Those that have settings of their own. */
   tenants(): Promise<Tenant[]>;
   configureTenant(name: string, settings: TenantSettings): Promise<Tenant>;
+  /** How many jobs that count for these tenants have not ended, by tenant and queue. */
+  tenantDepths(
+    tenants: readonly string[],
+  ): Promise<{ tenant: string; queueId: number; jobs: number }[]>;
   pauseTenant(name: string, paused: boolean): Promise<Tenant>;
   /** How many jobs run, of a queue or of a tenant. */
   running(of: { readonly queueId?: number; readonly tenant?: string }): Promise<number>;

@@ -42,6 +42,8 @@ export interface ItemWish {
   /** Whose key it was: nobody else's settles it. */
   readonly holder: string;
   readonly leaseMs: number;
+  /** The queue has limits, keys or ageing, and they are to be kept. */
+  readonly limited: boolean;
 }
 
 export interface ItemHold {

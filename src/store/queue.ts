@@ -33,6 +33,8 @@ export interface QueueSettings {
   readonly rateLimit?: Rate | null;
   /** The same for each tenant. */
   readonly tenantRateLimit?: Rate | null;
+  /** How many jobs of one tenant may be there that have not ended. */
+  readonly tenantCapacity?: number | null;
 }
 
 export interface Queue extends Required<QueueSettings> {

@@ -9,6 +9,8 @@ export interface Settlement {
   readonly timeline: Timeline;
   /** One more crash on the job's account. */
   readonly charged?: boolean;
+  /** Does it count for its tenant? Undefined: nobody knows. */
+  readonly counted?: boolean;
 }
 
 /** Ids of the jobs that took effect, with how they ended. */

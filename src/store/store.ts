@@ -85,6 +85,8 @@ export interface Completion {
   readonly token: Token;
   /** JSON text, or undefined for none. */
   readonly result: string | undefined;
+  /** It counts for its tenant, and is counted out. */
+  readonly counted?: boolean | undefined;
 }
 
 /** One round trip of a worker: what it has finished, and what it wants next. */

@@ -9,6 +9,8 @@ interface Look {
   at: number;
   /** Something waits there that could not start when we looked. */
   blocked: boolean;
+  /** The last look brought so much that there may be more by now. */
+  busy: boolean;
   backoffMs: number;
 }
 
@@ -21,6 +23,8 @@ export interface LaneFetcherOptions {
 
 /** Runs that end within a moment free their slots together. */
 const togetherMs = 4;
+/** More than these are a stream: the next ones are there before anybody has been told of them. */
+const fewJobs = 8;
 const shortestMs = 25;
 const longestMs = 1_000;
 
@@ -39,7 +43,10 @@ export class LaneFetcher {
   serve(queueIds: readonly number[]): void {
     const known = new Map(this.#looks.map((look) => [look.queueId, look]));
     this.#looks = queueIds.map(
-      (queueId) => known.get(queueId) ?? { queueId, at: 0, blocked: false, backoffMs: shortestMs },
+      (queueId) =>
+        known.get(queueId) ?? {
+          ...{ queueId, at: 0, blocked: false, busy: false, backoffMs: shortestMs },
+        },
     );
   }
 
@@ -49,11 +56,13 @@ export class LaneFetcher {
       if (queueIds.length === 0 || queueIds.includes(look.queueId)) look.at = 0;
   }
 
-  /** A run of ours has ended: what waited for its slot may start. */
+  /** A run of ours has ended: what waited for its slot may start, and what has come meanwhile. */
   ended(queueId: number): void {
-    const soon = this.#options.monotonic() + togetherMs;
-    for (const look of this.#looks)
-      if (look.queueId === queueId && look.blocked) look.at = Math.min(look.at, soon);
+    const now = this.#options.monotonic();
+    for (const look of this.#looks) {
+      if (look.queueId !== queueId || !(look.blocked || look.busy)) continue;
+      look.at = Math.min(look.at, look.busy ? now : now + togetherMs);
+    }
   }
 
   get isDue(): boolean {
@@ -85,6 +94,7 @@ export class LaneFetcher {
     if (look === undefined) return;
     if (jobs.length > 0) look.backoffMs = shortestMs;
     if (jobs.length >= request.limit) look.at = 0;
+    look.busy = jobs.length > fewJobs;
     look.blocked = waiting;
     if (!waiting || look.at === 0) return;
     const inMs = freeInMs === null ? look.backoffMs : Math.max(freeInMs, shortestMs);

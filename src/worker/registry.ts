@@ -40,6 +40,14 @@ export class Registry {
     return this.#default === undefined ? [...this.#definitions.keys()] : null;
   }
 
+  /** By type, the platform that its breaker stands before. */
+  get platforms(): Readonly<Record<string, string>> {
+    const platforms: Record<string, string> = {};
+    for (const { type, platform } of this.#definitions.values())
+      if (platform !== undefined) platforms[type] = platform;
+    return platforms;
+  }
+
   get queues(): readonly string[] {
     return [...new Set([...this.#definitions.values()].map((definition) => definition.queue))];
   }

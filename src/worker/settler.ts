@@ -48,7 +48,8 @@ export class Settler {
 
 export function toCompletion({ job, outcome }: Ended): Completion {
   const result = outcome.kind === "completed" ? outcome.json : undefined;
-  return { id: job.id, token: job.token, queueId: job.queueId, place: job.place, result };
+  const { counted } = job.meta;
+  return { id: job.id, token: job.token, queueId: job.queueId, place: job.place, result, counted };
 }
 
 export function toSettlement({ job, outcome }: Ended, worker: string, now: Date): Settlement {
@@ -63,5 +64,7 @@ export function toSettlement({ job, outcome }: Ended, worker: string, now: Date)
     ...errorFields("error" in outcome ? outcome.error : undefined),
     ...(outcome.kind === "snoozed" ? { message: outcome.reason.slice(0, 200) } : {}),
   };
-  return { id: job.id, token: job.token, outcome, timeline: appendEntry(job.timeline, entry) };
+  const counted = job.meta.counted === true;
+  const timeline = appendEntry(job.timeline, entry);
+  return { id: job.id, token: job.token, outcome, timeline, counted };
 }

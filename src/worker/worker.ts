@@ -96,7 +96,7 @@ export class Worker implements Service {
       renewMs: options.renewMs,
       info: () => ({
         queues: options.queues.map((queue) => queue.name),
-        types: registry.types,
+        ...{ types: registry.types, platforms: registry.platforms },
         concurrency: options.concurrency,
       }),
       heldClaims: () => this.#held.claims,

@@ -71,6 +71,26 @@ export const lanes: Topic = (stage) => {
     expect(await idsOf(id)).toEqual(made.slice(3));
   });
 
+  it("deep keys neither hold up those behind them nor get more than their share", async () => {
+    const id = await keyed({ keyConcurrency: 3 });
+    const deep = [ordered, limited, 21, 22];
+    for (const lane of deep) await put(id, lane, 300);
+    const shallow = Array.from({ length: 12 }, (_, n) => 100 + n);
+    for (const lane of shallow) await put(id, lane, 5);
+    const held = new Map<number, number>();
+    for (let claims = 0; claims < 4; claims++) {
+      for (const { id: job } of (await take(id, { limit: 20 })).jobs) {
+        const [row] = await stage().sql<{ lane: number }>(
+          "select lane from millrace.job where id = $1",
+          [job],
+        );
+        held.set(row?.lane ?? 0, (held.get(row?.lane ?? 0) ?? 0) + 1);
+      }
+    }
+    const room = [...deep, ...shallow].map((lane) => [lane, lane % 2 === 1 ? 1 : 3]);
+    expect([...held].sort(([a], [b]) => a - b)).toEqual(room.sort(([a = 0], [b = 0]) => a - b));
+  });
+
   it("the same claim id returns the same jobs", async () => {
     const { id } = await laneQueue(stage(), { concurrency: 5 });
     await put(id, 0, 3);

@@ -19,6 +19,7 @@ export const queues: Topic = (stage) => {
       ...{ fair: true, controlled: false, firstTenant: null, laned: false, ageingStepMs: null },
       ...{ concurrency: null, keyConcurrency: null, throttle: null, keyThrottle: null },
       ...{ deadLetterBlocksKey: false, rateLimit: null, tenantRateLimit: null },
+      ...{ tenantCapacity: null },
     });
     const [other] = await stage().store.ensureQueues("u", [name]);
     expect(other?.id).not.toBe(made[0]?.[0]?.id);
@@ -42,10 +43,12 @@ export const queues: Topic = (stage) => {
       ...{ description: null, maxAttempts: null, capacity: null, warnDepth: null },
       ...{ ageingStepMs: null, concurrency: null, keyConcurrency: null, throttle: null },
       ...{ keyThrottle: null, rateLimit: null, tenantRateLimit: null },
+      ...{ tenantCapacity: null },
     });
     expect(cleared).toMatchObject({
       ...{ description: null, maxAttempts: null, capacity: null, controlled: false },
       ...{ throttle: null, keyThrottle: null, rateLimit: null, tenantRateLimit: null },
+      ...{ tenantCapacity: null },
     });
     expect((await stage().store.queues()).find((queue) => queue.name === name)).toEqual(cleared);
   });

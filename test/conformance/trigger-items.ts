@@ -44,6 +44,30 @@ export const triggerItems: Topic = (stage) => {
       expect((after.nextFireAt?.getTime() ?? 0) - job.createdAt.getTime()).toBe(30_000);
     });
 
+    it("keeps the limits and keys of its queue, and its items count among what runs", async () => {
+      const queueId = await stage().queue();
+      const { name } = (await stage().store.queues()).find(({ id }) => id === queueId) ?? {
+        name: "",
+      };
+      await stage().store.configureQueue("", name, { concurrency: 3 });
+      await stage().store.flow.useLanes(queueId);
+      const trigger = await queueTrigger(stage(), { queueId, batchSize: 9 });
+      const keyed = { lane: 7, tenantSlot: 0 };
+      const first = await stage().put(...stage().jobs(queueId, 2, { ...keyed, maxAttempts: 1 }));
+      const others = await stage().put(...stage().jobs(queueId, 2));
+      const fired = await session.fire(trigger.id);
+      expect(fired?.items).toBe(3);
+      const taken = [first[0] ?? "", ...others];
+      expect((await states(taken)).sort()).toEqual(["running", "running", "running"]);
+      const leaseId = await stage().openLease();
+      const claim = { claimId: randomUUID(), leaseId, queueId, limit: 9, types: null };
+      const claimed = await stage().worker.claimLanes({ ...claim, suspect: true });
+      expect(claimed).toMatchObject({ jobs: [], reason: "concurrency" });
+      const [job] = await stage().claim(trigger.jobQueueId);
+      expect(job?.payload).toMatchObject({ queue_item_ids: expect.arrayContaining(taken) });
+      expect(await stage().complete(job === undefined ? [] : [job])).toBe(1);
+    });
+
     it("makes no job when nothing is ready, and looks again after its interval", async () => {
       const trigger = await queueTrigger(stage(), { pollingIntervalMs: 5_000 });
       expect((await session.fire(trigger.id))?.jobIds).toEqual([]);

@@ -67,7 +67,7 @@ describe("a robot that waits", () => {
 describe("the taker", () => {
   const wish = (queueId: number, more = {}) => ({
     ...{ queueId, tenant: "acme", robot: "r", holder: randomUUID() },
-    ...{ leaseMs: 60_000, count: 1, waitMs: 60_000, ...more },
+    ...{ leaseMs: 60_000, count: 1, waitMs: 60_000, limited: false, ...more },
   });
   const never = () => new AbortController().signal;
 

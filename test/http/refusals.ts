@@ -59,6 +59,7 @@ export function refusalsSuite(): void {
     const queue = await makeQueue({ enforce_unique_reference: true });
     const full = await makeQueue({ capacity: 0 });
     const closed = await makeQueue({ is_active: false });
+    const bounded = await makeQueue({ tenant_capacity: 0 });
     const to = {
       job: ({ name }: { name: string }) => ["/api/jobs", { type: "t", queue: name }] as const,
       byId: ({ id }: { id: number }) => ["/api/queue-items", { queue_id: id }] as const,
@@ -76,6 +77,7 @@ export function refusalsSuite(): void {
       expect(await post(queue, { payload: "x".repeat(300_000) })).toBe("PAYLOAD_TOO_LARGE");
       expect(await post(full, {})).toBe("QUEUE_FULL");
       expect(await post(closed, {})).toBe("QUEUE_INACTIVE");
+      expect(await post(bounded, {})).toBe("TENANT_FULL");
       const reference = randomUUID();
       expect(await post(queue, { reference })).toBe(undefined);
       expect(await post(queue, { reference })).toBe("REFERENCE_TAKEN");

@@ -186,7 +186,7 @@ test("throttle and key_throttle, with the time when they free", async () => {
   }
 });
 
-test("no_worker, no_handler, turn and next", async () => {
+test("no_worker, no_handler, turn and workers_busy", async () => {
   const { millrace } = instances;
   const { held, gate, queue } = await scene();
   const other = defineJob({ type: "other", queue, run: () => {} });
@@ -197,7 +197,10 @@ test("no_worker, no_handler, turn and next", async () => {
   const busy = await millrace.enqueue(held, {});
   await running(busy.id);
   const next = await millrace.enqueue(held, {}, { priority: "high" });
-  expect(await reasonOf(next.id)).toBe("next");
+  expect(await millrace.explain(next.id)).toMatchObject({
+    reason: "workers_busy",
+    text: `It is next. The only worker of queue "${queue}" for "held" cannot take more at once.`,
+  });
   const last = await millrace.enqueue(held, {}, { priority: "low" });
   expect(await millrace.explain(last.id)).toMatchObject({
     reason: "turn",

@@ -115,9 +115,11 @@ test("tenants are listed with their settings", async () => {
   const { millrace } = instances;
   const name = `listed-${newQueue()}`;
   await millrace.tenants.configure(name, { weight: 7, rateLimit: { limit: 3, windowMs: 100 } });
-  await millrace.tenants.configure(name, { rateLimit: null });
+  await millrace.tenants.configure(name, { rateLimit: null, capacity: 9, warnDepth: 5 });
+  await millrace.tenants.configure(name, { capacity: null });
   await millrace.tenants.pause(name);
   const found = (await millrace.tenants.list()).find((tenant) => tenant.name === name);
-  expect(found).toEqual({ name, weight: 7, rateLimit: null, paused: true });
+  const settings = { weight: 7, rateLimit: null, capacity: null, warnDepth: 5 };
+  expect(found).toEqual({ name, ...settings, paused: true });
   await millrace.tenants.resume(name);
 });

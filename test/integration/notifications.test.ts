@@ -80,6 +80,26 @@ describe("a queue over its warning depth", () => {
   });
 });
 
+describe("a tenant over its warning depth", () => {
+  it("is told of once for the crossing, to its own webhooks", async () => {
+    await create({ kinds: ["tenant.deep"], tenant: "wide" });
+    await create({ kinds: ["tenant.deep"], tenant: "other" });
+    const { millrace } = instances;
+    await millrace.tenants.configure("wide", { warnDepth: 2 });
+    for (const queue of [newQueue(), newQueue()])
+      await millrace.enqueueMany(failing(queue), [1, 2], { tenant: "wide" });
+    await teller().notifications.start();
+    const [received] = await receiver().hears(1);
+    expect(received?.told).toMatchObject({
+      ...{ kind: "tenant.deep", queue: null, tenant: "wide", data: { depth: 4, warn_depth: 2 } },
+    });
+    const looked = async () => (await teller().notifications.report())?.lastRunAt;
+    const before = await looked();
+    await until("it looks again", async () => (await looked())?.getTime() !== before?.getTime());
+    expect(receiver().received).toHaveLength(1);
+  });
+});
+
 describe("a webhook", () => {
   it("can be tested", async () => {
     const webhook = await create();

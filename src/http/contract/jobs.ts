@@ -133,6 +133,7 @@ export const enqueueJob = defineRoute({
     "REFERENCE_TAKEN",
     "QUEUE_INACTIVE",
     "QUEUE_FULL",
+    "TENANT_FULL",
     "KEY_BUSY",
   ],
 });

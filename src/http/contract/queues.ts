@@ -12,6 +12,13 @@ const settings = {
   is_active: z.boolean().optional().describe("False: refuses items and serves none."),
   capacity: z.int().min(0).max(most).nullable().optional(),
   warn_depth: z.int().min(0).max(most).nullable().optional(),
+  tenant_capacity: z
+    .int()
+    .min(0)
+    .max(most)
+    .nullable()
+    .optional()
+    .describe("The capacity for the jobs of each tenant."),
   retention_days: days.optional(),
   dead_retention_days: days.nullable().optional(),
   timeline_retention_days: days.nullable().optional(),
@@ -40,6 +47,7 @@ export const queue = response(
     paused: z.boolean(),
     capacity: z.int().nullable(),
     warn_depth: z.int().nullable(),
+    tenant_capacity: z.int().nullable(),
     retention_days: z.int(),
     dead_retention_days: z.int().nullable(),
     timeline_retention_days: z.int().nullable(),

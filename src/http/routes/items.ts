@@ -93,6 +93,7 @@ async function next(
       leaseMs: Math.round((wish.lease_seconds ?? defaultLeaseSeconds) * 1_000),
       count: count ?? 1,
       waitMs: Math.round(wait_seconds * 1_000),
+      limited: isLimited(queue),
     },
     call.gone(),
   );
@@ -115,6 +116,9 @@ function tellLeased(items: readonly LeasedItem[], { millrace: { events } }: Serv
     events.emit("robot.leased", { ...about(item), waitedMs });
   }
 }
+/** A robot asks for one tenant's items: only turns among tenants do not concern it. */
+const isLimited = ({ concurrency, throttle, laned, ageingStepMs }: Queue): boolean =>
+  laned || concurrency !== null || throttle !== null || ageingStepMs !== null;
 
 async function findItem(id: string, identity: Identity, { store }: Service): Promise<Item> {
   const item = await store.service.items.find(id);

@@ -78,6 +78,7 @@ const settingNames = {
   is_active: "isActive",
   capacity: "capacity",
   warn_depth: "warnDepth",
+  tenant_capacity: "tenantCapacity",
   retention_days: "retentionDays",
   dead_retention_days: "deadRetentionDays",
   timeline_retention_days: "timelineRetentionDays",

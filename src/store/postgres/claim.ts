@@ -178,9 +178,11 @@ export async function replayClaim(connection: Connection, claimId: string): Prom
   return { jobs: toJobs(claimId, await connection.rows(replay, [claimId])) };
 }
 
+export const toJobsInOrder = (claimId: string, rows: readonly unknown[][]) =>
+  rows.map((row) => new ClaimedRow(claimId, row));
+
 export function toJobs(claimId: string, rows: readonly unknown[][]): Claimed["jobs"] {
-  const jobs = rows.map((row) => new ClaimedRow(claimId, row));
-  return jobs.sort((a, b) => a.weight - b.weight || a.seq - b.seq);
+  return toJobsInOrder(claimId, rows).sort((a, b) => a.weight - b.weight || a.seq - b.seq);
 }
 
 type Rare = [

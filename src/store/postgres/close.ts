@@ -4,6 +4,7 @@ import type { JobState } from "../../domain/job-state.ts";
 import type { CancelResult } from "../store.ts";
 import type { Database } from "./database.ts";
 import { statement } from "./statement.ts";
+import { countTenants } from "./tenant-count.ts";
 
 const taken = `id, created_at, queue_id, claim_no, weight, attempt, max_attempts, crash_count, type, tenant, payload,
       correlation_id, idempotency_key, reference, meta, timeline`;
@@ -29,7 +30,8 @@ const archiveWaiting = `waiting as (
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, removed)
     select queue_id, gen_random_uuid(), date_trunc('minute', now()), 1 from archived
-  )`;
+  ),
+  tenants_counted as (${countTenants("gone", "-", "gen_random_uuid()")})`;
 
 const cancel = statement(
   "cancel_job",

@@ -6,6 +6,7 @@ import type { DeadLetterFilter, Repair, Reprocessed } from "../store.ts";
 import type { Database } from "./database.ts";
 import { findJobs } from "./read.ts";
 import { statement } from "./statement.ts";
+import { countTenants } from "./tenant-count.ts";
 
 const list = statement(
   "list_dead",
@@ -59,7 +60,7 @@ const reprocess = statement(
         where s.queue_id = old.queue_id and s.tenant = old.tenant), 0),
       coalesce(millrace.lane_of(tenant, meta->>'orderingKey', true), millrace.lane_of(tenant, meta->>'limitKey', false), 0)
     from old
-    returning id, queue_id, tenant, idempotency_key
+    returning id, queue_id, tenant, idempotency_key, meta
   ),
   renamed as (
     update millrace.unique_name n set job_id = $2::uuid where n.job_id = $1::uuid and n.scope like 'ref:%'
@@ -69,6 +70,7 @@ const reprocess = statement(
     insert into millrace.queue_count (queue_id, process, minute, enqueued)
     select queue_id, gen_random_uuid(), date_trunc('minute', now()), 1 from inserted
   ),
+  tenants_counted as (${countTenants("inserted", "+", "gen_random_uuid()")}),
   succeeded as (
     insert into millrace.audit (tenant, actor, action, target, reason, details)
     select i.tenant, $4::text, 'job_dlq_reprocess_success', $1::text, $3::text, json_build_object('new_job_id', i.id)

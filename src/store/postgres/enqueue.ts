@@ -4,8 +4,10 @@
 
 import { MillraceError } from "../../domain/errors.ts";
 import type { Enqueued, NewJob } from "../store.ts";
+import { type PlaceParts, withCounts, withLanes, withoutLanes } from "./enqueue-places.ts";
 import {
   hasOwnPlace,
+  isCounted,
   laneParameters,
   newJobNames,
   newJobParameters,
@@ -13,16 +15,8 @@ import {
 } from "./job-columns.ts";
 import { arrayText, type RunStatement, sparseArrayText, statement } from "./statement.ts";
 
-const withoutLanes = { name: "", rows: "", names: "", columns: "" };
-const withLanes: typeof withoutLanes = {
-  name: "_lanes",
-  rows: ", unnest($21::text::int[]), unnest($22::text::int[])",
-  names: "tenant_slot, lane, ",
-  columns: ", tenant_slot, lane",
-};
-
 // $1/$2: flush number and producer, or null inside the caller's transaction.
-const enqueueGeneralWith = ({ name, rows, names, columns }: typeof withoutLanes) =>
+const enqueueGeneralWith = ({ name, rows, names, columns, counted }: PlaceParts) =>
   statement(
     `enqueue_general${name}`,
     `with fence as (
@@ -75,7 +69,7 @@ const enqueueGeneralWith = ({ name, rows, names, columns }: typeof withoutLanes)
     select id, now() + delay_ms * interval '1 ms', now(), queue_id, weight, max_attempts, type, tenant, payload::json,
       now() + expires_in_ms * interval '1 ms', max_runtime_ms, correlation_id, idempotency_key, reference, meta${columns}
     from accepted where delay_ms is not null
-  ),
+  ),${counted}
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, enqueued)
     select queue_id, coalesce($2::text::uuid, gen_random_uuid()), date_trunc('minute', now()), count(*)
@@ -88,8 +82,11 @@ const enqueueGeneralWith = ({ name, rows, names, columns }: typeof withoutLanes)
   select id, null from accepted`,
   );
 
-const enqueueGeneral = enqueueGeneralWith(withoutLanes);
-const enqueueGeneralLanes = enqueueGeneralWith(withLanes);
+const general = {
+  plain: enqueueGeneralWith(withoutLanes),
+  lanes: enqueueGeneralWith(withLanes),
+  counted: enqueueGeneralWith(withCounts),
+};
 
 const readNames = statement(
   "read_names",
@@ -125,8 +122,9 @@ export async function enqueueJobs(
   request: GeneralEnqueue,
 ): Promise<EnqueueAnswer[] | null> {
   const { unique, twins } = separateTwins(request.jobs);
-  const placed = unique.some(hasOwnPlace);
-  const rows = await run(placed ? enqueueGeneralLanes : enqueueGeneral, [
+  const counted = unique.some(isCounted);
+  const placed = counted || unique.some(hasOwnPlace);
+  const rows = await run(general[counted ? "counted" : placed ? "lanes" : "plain"], [
     request.flushNo === null ? null : String(request.flushNo),
     request.producer,
     ...newJobParameters(unique),

@@ -1,5 +1,6 @@
 // Everything that decides whether one job may start: the claim's own gates, asked for its queue and lane.
 
+import { breakerNamedIn } from "../../domain/circuit-breaker.ts";
 import { type GateReason, mostCounted, type WaitingFacts } from "../../domain/waiting-reason.ts";
 import type { Database } from "./database.ts";
 import { findJobs } from "./read.ts";
@@ -18,8 +19,16 @@ const readFacts = statement(
     join millrace.claim c on c.id = h.claim_id left join millrace.lease l on l.id = c.lease_id
   ),
   workers as materialized (
-    select l.info from place p join millrace.queue q on q.id = p.queue_id
+    select l.id, l.info from place p join millrace.queue q on q.id = p.queue_id
     join millrace.lease l on l.expires_at >= now() and (l.info->'queues')::jsonb ? q.name
+  ),
+  handlers as materialized (
+    select w.info, w.info->'platforms'->>p.type as platform, (
+      select count(*) from millrace.claim c cross join unnest(c.job_ids) x (id)
+      cross join lateral (select from millrace.job j where j.id = x.id and j.claim_id = c.id limit 1) held
+      where c.lease_id = w.id
+    ) < (w.info->>'concurrency')::int as free
+    from place p, workers w where w.info->>'types' is null or (w.info->'types')::jsonb ? p.type
   )
   select now() as now, q.concurrency, q.key_concurrency,
     exists (select from millrace.tenant t where t.name = p.tenant and t.paused_at is not null) as tenant_paused,
@@ -33,7 +42,10 @@ const readFacts = statement(
         and o.weight = any (array(select millrace.queue_weights(p.queue_id))) and o.lane = p.lane and o.seq < p.seq
         and (o.expires_at is null or o.expires_at > now()) order by o.seq limit 1) as earlier,
     (select count(*) from workers)::int as workers,
-    (select count(*) from workers w where w.info->>'types' is null or (w.info->'types')::jsonb ? p.type)::int as handlers,
+    (select count(*) from handlers)::int as handlers,
+    (select count(*) from handlers h where h.free is not false)::int as free_handlers,
+    (select json_build_object('name', b.name, 'state', b.state, 'retry_at', b.retry_at) from millrace.breaker b
+      where b.name = coalesce($3::text, (select min(h.platform) from handlers h))) as breaker,
     (select count(*) from (select from millrace.job o
       where o.queue_id = p.queue_id and o.weight = p.weight and o.tenant_slot = p.tenant_slot and o.lane = p.lane
         and o.seq < p.seq and o.claim_id is null limit $2::int) x)::int as own,
@@ -60,6 +72,8 @@ type FactsRow = {
   earlier: string | null;
   workers: number;
   handlers: number;
+  free_handlers: number;
+  breaker: { name: string; state: "CLOSED" | "OPEN" | "HALF_OPEN"; retry_at: string | null } | null;
   own: number;
   urgent: number;
   tenants: number;
@@ -79,10 +93,19 @@ const nothing: FactsRow = {
   earlier: null,
   workers: 0,
   handlers: 0,
+  free_handlers: 0,
+  breaker: null,
   own: 0,
   urgent: 0,
   tenants: 0,
 };
+
+function toBreaker(row: FactsRow["breaker"], putOffBy: string | null): WaitingFacts["breaker"] {
+  if (row === null) return null;
+  const { name, state, retry_at } = row;
+  const retryAt = retry_at === null ? null : new Date(retry_at);
+  return { name, state, retryAt, putOff: name === putOffBy };
+}
 
 const waits = new Set(["ready", "scheduled", "running"]);
 
@@ -90,8 +113,10 @@ export async function factsOf(database: Database, id: string): Promise<WaitingFa
   for (;;) {
     const [job] = await findJobs(database, [id]);
     if (job === undefined) return null;
+    const lastRun = job.timeline.at(-1);
+    const putOffBy = breakerNamedIn(lastRun?.message ?? "");
     const [row] = waits.has(job.state)
-      ? await database.query<FactsRow>(readFacts, [id, mostCounted])
+      ? await database.query<FactsRow>(readFacts, [id, mostCounted, putOffBy])
       : [nothing];
     // It ended between the two: look again.
     if (row === undefined) continue;
@@ -105,7 +130,8 @@ export async function factsOf(database: Database, id: string): Promise<WaitingFa
       now: row.now,
       dueAt: job.dueAt,
       expiresAt: job.expiresAt,
-      lastOutcome: job.timeline.at(-1)?.outcome ?? null,
+      lastOutcome: lastRun?.outcome ?? null,
+      breaker: toBreaker(row.breaker, putOffBy),
       crashCount: job.crashCount,
       tenantPaused: row.tenant_paused,
       queueGate: { reason: row.queue_reason, freeAt: row.queue_free_at },
@@ -115,6 +141,7 @@ export async function factsOf(database: Database, id: string): Promise<WaitingFa
       limits: { concurrency: row.concurrency, keyConcurrency: row.key_concurrency },
       workers: row.workers,
       handlers: row.handlers,
+      freeHandlers: row.free_handlers,
       ahead: { own: row.own, urgent: row.urgent },
       tenants: row.tenants,
     };

@@ -4,6 +4,7 @@ import type { FlowStore, Tenant, TenantSettings, TokenGrant, TokenRequest } from
 import type { Database } from "./database.ts";
 import { factsOf } from "./explain.ts";
 import { arrayText, statement } from "./statement.ts";
+import { tenantDepths } from "./tenant-count.ts";
 
 const slotOf = statement("slot_of", `select millrace.slot_of($1::int, $2::text) as slot`);
 const useLanes = statement("use_lanes", `select millrace.use_lanes($1::int)`);
@@ -34,7 +35,8 @@ const giveBack = statement(
   on conflict (key) do update set tokens = least(b.most, b.tokens + excluded.tokens)`,
 );
 
-const tenantColumns = "name, weight, paused_at is not null as paused, rate_limit, rate_ms";
+const tenantColumns =
+  "name, weight, paused_at is not null as paused, rate_limit, rate_ms, capacity, warn_depth";
 
 const listTenants = statement(
   "list_tenants",
@@ -43,12 +45,14 @@ const listTenants = statement(
 
 const configure = statement(
   "configure_tenant",
-  `insert into millrace.tenant as t (name, weight, rate_limit, rate_ms)
+  `insert into millrace.tenant as t (name, weight, rate_limit, rate_ms, capacity, warn_depth)
   values ($1::text, coalesce(($2::json->>'weight')::int, 1), ($2::json->'rateLimit'->>'limit')::int,
-    ($2::json->'rateLimit'->>'windowMs')::int)
+    ($2::json->'rateLimit'->>'windowMs')::int, ($2::json->>'capacity')::int, ($2::json->>'warnDepth')::int)
   on conflict (name) do update set weight = coalesce(($2::json->>'weight')::int, t.weight),
     rate_limit = case when $2::json->'rateLimit' is null then t.rate_limit else excluded.rate_limit end,
-    rate_ms = case when $2::json->'rateLimit' is null then t.rate_ms else excluded.rate_ms end, updated_at = now()
+    rate_ms = case when $2::json->'rateLimit' is null then t.rate_ms else excluded.rate_ms end,
+    capacity = case when $2::json->'capacity' is null then t.capacity else excluded.capacity end,
+    warn_depth = case when $2::json->'warnDepth' is null then t.warn_depth else excluded.warn_depth end, updated_at = now()
   returning ${tenantColumns}, pg_notify(@channel, 'queues')`,
 );
 
@@ -77,6 +81,8 @@ type TenantRow = {
   paused: boolean;
   rate_limit: number | null;
   rate_ms: number | null;
+  capacity: number | null;
+  warn_depth: number | null;
 };
 
 const toTenant = (row: TenantRow): Tenant => ({
@@ -87,6 +93,8 @@ const toTenant = (row: TenantRow): Tenant => ({
     row.rate_limit === null || row.rate_ms === null
       ? null
       : { limit: row.rate_limit, windowMs: row.rate_ms },
+  capacity: row.capacity,
+  warnDepth: row.warn_depth,
 });
 
 const firstTenant = (rows: TenantRow[]): Tenant => toTenant(rows[0] as TenantRow);
@@ -110,6 +118,7 @@ export function createFlowStore(database: Database): FlowStore {
     tenants: async () => (await database.query<TenantRow>(listTenants)).map(toTenant),
     configureTenant: async (name, settings: TenantSettings) =>
       firstTenant(await database.query<TenantRow>(configure, [name, JSON.stringify(settings)])),
+    tenantDepths: (tenants) => tenantDepths(database, tenants),
     pauseTenant: async (name, paused) =>
       firstTenant(await database.query<TenantRow>(pause, [name, paused])),
     running: async ({ queueId, tenant }) => {

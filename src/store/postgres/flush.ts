@@ -7,7 +7,7 @@ import type { ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { flushToLanes } from "./flush-lanes.ts";
 import { countEnqueued, type Flush, fence, parameters } from "./flush-parts.ts";
-import { alikeParameters, hasOwnPlace, newJobNames, newJobRows } from "./job-columns.ts";
+import { alikeParameters, hasOwnPlace, isCounted, newJobNames, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
 
 /** Places are told only to who asks: they cost a little. */
@@ -183,7 +183,7 @@ export async function flushJobs(
   flush: Flush,
   placing: Placing = "silent",
 ): Promise<FlushedJobs> {
-  if (flush.jobs.some(hasOwnPlace))
+  if (flush.jobs.some((job) => hasOwnPlace(job) || isCounted(job)))
     return { flushed: await flushToLanes(connection, flush), places: null };
   const alike = parametersIfAlike(flush);
   const { ready, alike: same } = flushing[placing];

@@ -12,6 +12,7 @@ import type { Database } from "./database.ts";
 import { noticeTexts } from "./notices.ts";
 import { settleJobs } from "./settle.ts";
 import { type Runner, statement } from "./statement.ts";
+import { countTenants } from "./tenant-count.ts";
 
 const complete = statement(
   "complete_item",
@@ -41,6 +42,7 @@ const complete = statement(
     select queue_id, $6::uuid, date_trunc('minute', now()), 1 from settled
     on conflict (queue_id, process, minute) do update set completed = queue_count.completed + 1
   ),
+  tenants_counted as (${countTenants("settled", "-", "$6::uuid")}),
   forgotten as (delete from millrace.claim c where c.id = $2::uuid and exists (select from settled))
   select id from settled`,
 );

@@ -26,6 +26,9 @@ export function newJobParameters(jobs: readonly NewJob[]): (string | null)[] {
 export const hasOwnPlace = ({ tenantSlot = 0, lane = 0 }: NewJob): boolean =>
   tenantSlot !== 0 || lane !== 0;
 
+/** Counts for its tenant. */
+export const isCounted = ({ meta }: NewJob): boolean => meta?.counted === true;
+
 export const laneParameters = (jobs: readonly NewJob[]): [string, string] => [
   arrayText(jobs.map((job) => job.tenantSlot ?? 0)),
   arrayText(jobs.map((job) => job.lane ?? 0)),

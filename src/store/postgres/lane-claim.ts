@@ -2,8 +2,7 @@
 // stopped meanwhile holds nobody up. See docs/design/flow-control.md.
 
 import type { LaneClaimed, LaneClaimRequest } from "../flow.ts";
-import type { Claimed } from "../store.ts";
-import { toJobs } from "./claim.ts";
+import { toJobsInOrder } from "./claim.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -16,7 +15,6 @@ interface About {
   readonly reason: string | null;
   readonly freeMs: number | null;
   readonly waiting: boolean;
-  readonly order: string | null;
 }
 
 export async function claimLanes(
@@ -34,15 +32,10 @@ export async function claimLanes(
   ]);
   const about = first?.[8] as About;
   return {
-    jobs: inOrder(toJobs(claimId, rows), about.order),
+    // Turns are kept by those who run what was claimed, too: the rows come in the order of the claim.
+    jobs: toJobsInOrder(claimId, rows),
     waiting: about.waiting,
     reason: about.reason,
     freeInMs: about.freeMs === null ? null : Math.max(0, about.freeMs),
   };
-}
-
-/** Turns are kept by those who run what was claimed, too. */
-function inOrder(jobs: Claimed["jobs"], order: string | null): Claimed["jobs"] {
-  const byId = new Map(jobs.map((job) => [job.id, job]));
-  return (order ?? "").split(",").flatMap((id) => byId.get(id) ?? []);
 }

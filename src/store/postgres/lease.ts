@@ -3,7 +3,7 @@
 import type { Renewal } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isRetryable } from "./failures.ts";
-import { moveEnded } from "./settle.ts";
+import { leftTenants, moveEnded } from "./settle.ts";
 import { arrayText, statement } from "./statement.ts";
 
 const open = statement(
@@ -42,6 +42,7 @@ const giveBack = statement(
     ) j
   ),
   ${moveEnded},
+  ${leftTenants},
   forgotten as (
     delete from millrace.claim c where c.id in (select id from unlisted)
       and not exists (select from allowed a where a.claim_id = c.id

@@ -53,6 +53,32 @@ const raiseDepths = statement(
   select count(*)::int as crossed from crossed`,
 );
 
+// The same for tenants, in all queues together.
+const raiseTenantDepths = statement(
+  "raise_tenant_depths",
+  `with depth as materialized (
+    select t.name, t.warn_depth, (
+      select coalesce(sum(c.jobs), 0) from millrace.tenant_count c where c.tenant = t.name
+    )::bigint as depth
+    from millrace.tenant t where t.warn_depth is not null
+  ),
+  over as (
+    delete from millrace.deep_tenant d
+    where not exists (select from depth x where x.name = d.tenant and x.depth > x.warn_depth * 0.9)
+  ),
+  crossed as (
+    insert into millrace.deep_tenant (tenant) select name from depth where depth > warn_depth order by name
+    on conflict (tenant) do nothing returning tenant
+  ),
+  raised as (
+    insert into millrace.notification (kind, tenant, data)
+    select 'tenant.deep', x.name, json_build_object('depth', x.depth, 'warn_depth', x.warn_depth)
+    from crossed join depth x on x.name = crossed.tenant
+    where exists (select from millrace.webhook w where w.is_active and 'tenant.deep' = any (w.kinds))
+  )
+  select count(*)::int as crossed from crossed`,
+);
+
 const take = statement(
   "take_notifications",
   `with taken as materialized (
@@ -111,7 +137,12 @@ export function notifierSession(
   const { term, patienceMs } = fence;
   const ways = term === undefined ? throughPool(database) : underTerm(database, term, patienceMs);
   return {
-    raiseDepths: async () => Number((await ways.write(raiseDepths, []))[0]?.crossed ?? 0),
+    raiseDepths: async () => {
+      let crossed = 0;
+      for (const source of [raiseDepths, raiseTenantDepths])
+        crossed += Number((await ways.write(source, []))[0]?.crossed ?? 0);
+      return crossed;
+    },
     dispatch: (options) => ways.transaction((run) => dispatch(run, database.channel, options)),
     outlook: async (queue, minAgeMs) => {
       const [row] = await ways.read(outlook, [queue, minAgeMs]);

@@ -2,6 +2,7 @@
 
 import type { Promoted } from "../store.ts";
 import { type Runner, statement } from "./statement.ts";
+import { countTenants } from "./tenant-count.ts";
 
 // A job that was there when a process died goes to its queue's suspect lane (−1), unless it has a key. One
 // with a key that has run before comes back to its place.
@@ -69,7 +70,8 @@ const expire = statement(
     insert into millrace.queue_count (queue_id, process, minute, removed)
     select queue_id, $2::uuid, date_trunc('minute', now()), count(*) from archived group by queue_id
     on conflict (queue_id, process, minute) do update set removed = queue_count.removed + excluded.removed
-  )
+  ),
+  tenants_counted as (${countTenants("late", "-", "$2::uuid")})
   select count(*)::int as expired from late`,
 );
 

@@ -4,6 +4,7 @@ import type { QueueAdmin, QueueRecord } from "../queue-admin.ts";
 import type { Database } from "./database.ts";
 import { type QueueRow, queueColumns, toQueue } from "./queues.ts";
 import { statement } from "./statement.ts";
+import { countTenants } from "./tenant-count.ts";
 
 const columns = `${queueColumns}, external_id, created_at, updated_at`;
 
@@ -65,7 +66,8 @@ const purge = statement(
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, removed)
     select queue_id, gen_random_uuid(), date_trunc('minute', now()), count(*) from gone group by queue_id
-  )
+  ),
+  tenants_counted as (${countTenants("gone", "-", "gen_random_uuid()")})
   select count(*)::int as gone from gone`,
 );
 
@@ -116,6 +118,7 @@ const bury = statement(
     where id = $1::int and deleted_at is null returning id, nullif(tenant, '') as tenant, name
   ),
   uncounted as (delete from millrace.queue_count where queue_id = $1::int),
+  left_by_tenants as (delete from millrace.tenant_count where queue_id = $1::int),
   untallied as (delete from millrace.item_tally where queue_id = $1::int)
   insert into millrace.audit (tenant, actor, action, target, details)
   select tenant, $2::text, 'queue_delete', id::text, json_build_object('name', name, 'items', $3::int) from changed`,

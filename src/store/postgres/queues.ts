@@ -10,7 +10,7 @@ export const queueColumns = `id, tenant, name, description, is_active, paused_at
   enforce_unique_reference, capacity, warn_depth, retention_days, dead_retention_days, timeline_retention_days,
   key_ttl_seconds, first_tenant, laned, millrace.is_controlled(queue) as controlled, fairness, ageing_step_ms,
   concurrency, key_concurrency, throttle_starts, throttle_ms, key_throttle_starts, key_throttle_ms, dead_blocks_key,
-  rate_limit, rate_ms, tenant_rate_limit, tenant_rate_ms`;
+  rate_limit, rate_ms, tenant_rate_limit, tenant_rate_ms, tenant_capacity`;
 
 /** A setting that null switches off: absent means as it was. */
 const set = (column: string, setting: string, type: string, path = "") =>
@@ -57,6 +57,7 @@ const update = statement(
     ${setRate("key_throttle_starts", "key_throttle_ms", "keyThrottle")},
     ${setRate("rate_limit", "rate_ms", "rateLimit")},
     ${setRate("tenant_rate_limit", "tenant_rate_ms", "tenantRateLimit")},
+    ${set("tenant_capacity", "tenantCapacity", "int")},
     updated_at = now()
   where tenant = $1::text and name = $2::text returning ${queueColumns}`,
 );
@@ -115,6 +116,7 @@ export interface QueueRow {
   rate_ms: number | null;
   tenant_rate_limit: number | null;
   tenant_rate_ms: number | null;
+  tenant_capacity: number | null;
 }
 
 const rate = (limit: number | null, windowMs: number | null) =>
@@ -144,6 +146,7 @@ export const toQueue = (row: QueueRow): Queue => ({
   deadLetterBlocksKey: row.dead_blocks_key,
   rateLimit: rate(row.rate_limit, row.rate_ms),
   tenantRateLimit: rate(row.tenant_rate_limit, row.tenant_rate_ms),
+  tenantCapacity: row.tenant_capacity,
   controlled: row.controlled,
   firstTenant: row.first_tenant,
   laned: row.laned,

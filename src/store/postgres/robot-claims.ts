@@ -15,6 +15,7 @@ const take = statement(
     from unnest($1::int[], $2::text[], $3::uuid[], $4::text[], $5::uuid[], $6::int[])
       with ordinality w (queue_id, tenant, claim_id, robot, holder, lease_ms, asked)
     join millrace.queue q on q.id = w.queue_id and q.paused_at is null and q.is_active
+    where not exists (select from millrace.tenant t where t.name = w.tenant and t.paused_at is not null)
   ),
   wanted as materialized (select queue_id, tenant, count(*)::int as items from wish group by queue_id, tenant),
   picked as materialized (
@@ -47,6 +48,22 @@ const take = statement(
     j.ready_at, now() as updated_at, j.claim_id, j.claim_no, j.seq::float8 as seq`,
 );
 
+const takeLanes = statement(
+  "take_lanes",
+  `select millrace.take_lanes($1::int, $2::text, $3::uuid[], $4::text[], $5::uuid[], $6::int[])`,
+);
+
+const readTaken = statement(
+  "read_taken_items",
+  `select j.id, j.queue_id, j.tenant, j.reference, 'running' as state, j.weight, j.payload, null::json as result,
+    j.timeline, null as error_message, null as exception_type, j.attempt, c.robot, j.started_at as locked_at,
+    c.expires_at as lock_expires_at, null::uuid as job_id, j.created_at, j.ready_at, now() as updated_at, j.claim_id,
+    j.claim_no, j.seq::float8 as seq
+  from millrace.claim c cross join lateral (
+    select * from millrace.job j where j.id = any (c.job_ids) and j.claim_id = c.id limit 1
+  ) j where c.id = any ($1::uuid[])`,
+);
+
 // Whose lease has run out may still renew it, as long as nobody has taken the item back; the reclaimer
 // locks the claim, too, so that one of the two comes first.
 const renew = statement(
@@ -63,14 +80,12 @@ export async function takeItems(
   database: Database,
   wishes: readonly ItemWish[],
 ): Promise<LeasedItem[]> {
-  const rows = await database.query<TakenRow>(take, [
-    arrayText(wishes.map((wish) => wish.queueId)),
-    arrayText(wishes.map((wish) => wish.tenant)),
-    arrayText(wishes.map((wish) => wish.claimId)),
-    arrayText(wishes.map((wish) => wish.robot)),
-    arrayText(wishes.map((wish) => wish.holder)),
-    arrayText(wishes.map((wish) => wish.leaseMs)),
-  ]);
+  const limited = wishes.filter((wish) => wish.limited);
+  const plain = limited.length === 0 ? wishes : wishes.filter((wish) => !wish.limited);
+  const rows = [
+    ...(plain.length === 0 ? [] : await takePlain(database, plain)),
+    ...(limited.length === 0 ? [] : await takeLimited(database, limited)),
+  ];
   return rows
     .sort((a, b) => a.weight - b.weight || a.seq - b.seq)
     .map((row) => ({
@@ -78,6 +93,38 @@ export async function takeItems(
       readyAt: row.ready_at,
       token: { claimId: row.claim_id, claimNo: row.claim_no },
     }));
+}
+
+const takePlain = (database: Database, wishes: readonly ItemWish[]): Promise<TakenRow[]> =>
+  database.query<TakenRow>(take, [
+    arrayText(wishes.map((wish) => wish.queueId)),
+    arrayText(wishes.map((wish) => wish.tenant)),
+    arrayText(wishes.map((wish) => wish.claimId)),
+    arrayText(wishes.map((wish) => wish.robot)),
+    arrayText(wishes.map((wish) => wish.holder)),
+    arrayText(wishes.map((wish) => wish.leaseMs)),
+  ]);
+
+/** By the rules of the claim, a queue and tenant at a time; then a lease of its own for each item. */
+async function takeLimited(database: Database, wishes: readonly ItemWish[]): Promise<TakenRow[]> {
+  const groups = new Map<string, ItemWish[]>();
+  for (const wish of wishes) {
+    const of = `${wish.queueId}/${wish.tenant}`;
+    groups.set(of, [...(groups.get(of) ?? []), wish]);
+  }
+  for (const [first, ...others] of groups.values()) {
+    if (first === undefined) continue;
+    const all = [first, ...others];
+    await database.query(takeLanes, [
+      first.queueId,
+      first.tenant,
+      arrayText(all.map((wish) => wish.claimId)),
+      arrayText(all.map((wish) => wish.robot)),
+      arrayText(all.map((wish) => wish.holder)),
+      arrayText(all.map((wish) => wish.leaseMs)),
+    ]);
+  }
+  return database.query<TakenRow>(readTaken, [arrayText(wishes.map((wish) => wish.claimId))]);
 }
 
 export async function renewItem(

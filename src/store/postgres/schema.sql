@@ -189,6 +189,12 @@ CREATE TABLE millrace.deep_queue (
   CONSTRAINT deep_queue_pkey PRIMARY KEY (queue_id)
 );
 
+CREATE TABLE millrace.deep_tenant (
+  tenant text NOT NULL,
+  since timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT deep_tenant_pkey PRIMARY KEY (tenant)
+);
+
 CREATE TABLE millrace.event (
   id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
   no bigint,
@@ -371,6 +377,7 @@ CREATE TABLE millrace.queue (
   tenant_rate_limit integer,
   tenant_rate_ms integer,
   deleted_at timestamp with time zone,
+  tenant_capacity integer,
   CONSTRAINT queue_ageing_step_ms_check CHECK ((ageing_step_ms > 0)),
   CONSTRAINT queue_capacity_check CHECK ((capacity >= 0)),
   CONSTRAINT queue_concurrency_check CHECK ((concurrency > 0)),
@@ -384,6 +391,7 @@ CREATE TABLE millrace.queue (
   CONSTRAINT queue_rate_limit_check CHECK ((rate_limit > 0)),
   CONSTRAINT queue_rate_ms_check CHECK ((rate_ms >= 10)),
   CONSTRAINT queue_retention_days_check CHECK (((retention_days >= 1) AND (retention_days <= 3650))),
+  CONSTRAINT queue_tenant_capacity_check CHECK ((tenant_capacity >= 0)),
   CONSTRAINT queue_tenant_name_key UNIQUE (tenant, name),
   CONSTRAINT queue_tenant_rate_limit_check CHECK ((tenant_rate_limit > 0)),
   CONSTRAINT queue_tenant_rate_ms_check CHECK ((tenant_rate_ms >= 10)),
@@ -493,13 +501,26 @@ CREATE TABLE millrace.tenant (
   rate_limit integer,
   rate_ms integer,
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  capacity integer,
+  warn_depth integer,
+  CONSTRAINT tenant_capacity_check CHECK ((capacity >= 0)),
   CONSTRAINT tenant_pkey PRIMARY KEY (name),
   CONSTRAINT tenant_rate_limit_check CHECK ((rate_limit > 0)),
   CONSTRAINT tenant_rate_ms_check CHECK ((rate_ms >= 10)),
+  CONSTRAINT tenant_warn_depth_check CHECK ((warn_depth >= 0)),
   CONSTRAINT tenant_weight_check CHECK (((weight >= 1) AND (weight <= 100)))
 );
 CREATE TRIGGER tell_insert AFTER INSERT ON millrace.tenant FOR EACH ROW WHEN ((new.paused_at IS NOT NULL)) EXECUTE FUNCTION millrace.tell_tenant();
 CREATE TRIGGER tell_update AFTER UPDATE ON millrace.tenant FOR EACH ROW WHEN (((new.paused_at IS NULL) <> (old.paused_at IS NULL))) EXECUTE FUNCTION millrace.tell_tenant();
+
+CREATE TABLE millrace.tenant_count (
+  tenant text NOT NULL,
+  queue_id integer NOT NULL,
+  process uuid NOT NULL,
+  minute timestamp with time zone NOT NULL,
+  jobs bigint NOT NULL,
+  CONSTRAINT tenant_count_pkey PRIMARY KEY (tenant, queue_id, process, minute)
+) WITH (fillfactor=50);
 
 CREATE TABLE millrace.tenant_slot (
   queue_id integer NOT NULL,
@@ -758,7 +779,7 @@ begin
   end if;
 end $function$;
 
-CREATE OR REPLACE FUNCTION millrace.claim_lanes(p_claim uuid, p_lease uuid, p_queue integer, p_most integer, p_types text[], p_suspect boolean)
+CREATE OR REPLACE FUNCTION millrace.claim_lanes(p_claim uuid, p_lease uuid, p_queue integer, p_most integer, p_types text[], p_suspect boolean, p_tenant text DEFAULT NULL::text)
  RETURNS TABLE(id uuid, claim_no integer, type text, queue_id integer, tenant text, attempt smallint, max_attempts smallint, crash_count smallint, payload json, created_at double precision, started_at double precision, weight smallint, seq double precision, rare json, tid tid)
  LANGUAGE plpgsql
 AS $function$
@@ -768,6 +789,9 @@ declare
   at timestamptz;
   gate record;
   held jsonb := '{}';
+  held_jobs int := 0;
+  picked tid[];
+  own_slot int;
   paused text[];
   weights smallint[];
   open smallint[];
@@ -791,18 +815,24 @@ declare
   turns int[] := '{}';
   deadline timestamptz;
 begin
-  insert into millrace.queue_turn values (p_queue) on conflict do nothing;
   perform from millrace.queue_turn t where t.queue_id = p_queue for update;
+  if not found then
+    insert into millrace.queue_turn values (p_queue) on conflict do nothing;
+    perform from millrace.queue_turn t where t.queue_id = p_queue for update;
+  end if;
   at := clock_timestamp();
   select * into q from millrace.queue x where x.id = p_queue;
   paused := (select array_agg(t.name) from millrace.tenant t where t.paused_at is not null);
   -- Whole claims are at least what is held of them: far below the limit, that is enough to know.
   if q.laned or p_most > q.concurrency - (
       select coalesce(sum(cardinality(c.job_ids)), 0) from millrace.claim c where c.queue_id = p_queue) then
-    select coalesce(jsonb_object_agg(h.lane, h.n), '{}') into held
+    select coalesce(jsonb_object_agg(h.lane, h.n), '{}'), coalesce(sum(h.n), 0)::int into held, held_jobs
     from (select x.lane, count(*) as n from millrace.held_lanes(p_queue) x group by x.lane) h;
   end if;
-  gate := millrace.queue_gate(q, (select coalesce(sum(e.value::int), 0)::int from jsonb_each_text(held) e), at);
+  gate := millrace.queue_gate(q, held_jobs, at);
+  if p_tenant is not null then
+    own_slot := (select s.slot from millrace.tenant_slot s where s.queue_id = p_queue and s.tenant = p_tenant);
+  end if;
   room := least(p_most, gate.room);
   weights := array(select x from millrace.queue_weights(p_queue) x);
   open := weights;
@@ -821,7 +851,9 @@ begin
     credit := 0;
     select c.slot, c.credit into current, credit from millrace.slot_cursor c where c.queue_id = p_queue and c.weight = w;
     select array_agg(x.slot), array_agg(x.share) into slots, shares
-    from millrace.slots_in_turn(q, w, coalesce(current + case when credit > 0 then 0 else 1 end, 0), room + 32) x;
+    from millrace.slots_in_turn(q, w, coalesce(current + case when credit > 0 then 0 else 1 end, 0),
+      case when p_tenant is null then room + 32 else 2147483647 end) x
+    where p_tenant is null or x.slot = 0 or x.slot = own_slot;
     if slots[1] is distinct from current then
       credit := 0;
     end if;
@@ -832,28 +864,41 @@ begin
       if credit > 0 then
         quotas[1] := quotas[1] - greatest(0, shares[1] - credit);
       end if;
-      -- One visit after the other until there is no room: the limit ends it. No condition but these on the rows that were
-      -- picked: with the queue's id the plan was seen to walk through the whole queue.
-      with picked as materialized (
-        select p.tid, p.suspect, row_number() over (partition by p.suspect) as nth
-        from unnest(slots, quotas) with ordinality v (slot, quota, i) cross join lateral millrace.pick_lanes(
-          q, w, v.slot, least(room, v.quota), before, p_types, p_suspect, paused, weights, held, at) p limit room
-      ), taken as (
+      -- One visit after the other until there is no room: the limit ends it. Of suspects only the first.
+      if q.laned then
+        select array_agg(p.tid) filter (where not p.suspect or p.nth = 1) into picked from (
+          select p.tid, p.suspect, row_number() over (partition by p.suspect) as nth
+          from unnest(slots, quotas) v (slot, quota) cross join lateral millrace.pick_lanes(
+            q, w, v.slot, least(room, v.quota), before, p_types, p_suspect, paused, weights, held, at, p_tenant) p limit room) p;
+      else
+        select array_agg(p.tid) filter (where not p.suspect or p.nth = 1) into picked from (
+          select p.tid, p.suspect, row_number() over (partition by p.suspect) as nth
+          from unnest(slots, quotas) v (slot, quota) cross join lateral (
+            select j.tid, l.lane = -1 as suspect from (values (-1), (0)) l (lane) cross join lateral (
+              select x.ctid as tid from millrace.job x
+              where x.queue_id = p_queue and x.weight = w and x.tenant_slot = v.slot and x.lane = l.lane
+                and x.claim_id is null and x.ready_at <= before and (x.expires_at is null or x.expires_at > at)
+                and (p_types is null or x.type = any (p_types)) and (paused is null or x.tenant <> all (paused))
+                and (p_tenant is null or x.tenant = p_tenant)
+              order by x.seq limit case when l.lane = 0 then least(room, v.quota) else 1 end) j
+            where p_suspect or l.lane = 0 limit least(room, v.quota)) p limit room) p;
+      end if;
+      -- No condition but these on the rows that were picked: with the queue's id the plan was seen to walk through the
+      -- whole queue.
+      with taken as (
         update millrace.job j set claim_id = p_claim, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = at
         where j.ctid = any (array(select x.ctid from millrace.job x
-          where x.ctid = any (array(select p.tid from picked p where not p.suspect or p.nth = 1))
-            and x.claim_id is null for update skip locked))
+          where x.ctid = any (picked) and x.claim_id is null for update skip locked))
         returning j.id, j.ctid as tid, j.tenant_slot, j.lane, j.crash_count, j.seq, j.max_runtime_ms
       ), placed as (
         select t.*, v.i, turn + (row_number() over (partition by v.i order by t.seq) - 1)::int / v.share as turn
         from taken t join unnest(slots, shares) with ordinality v (slot, share, i) on v.slot = t.tenant_slot
       )
-      select count(*)::int as n, array_agg(t.id order by t.i, t.seq) as ids, array_agg(t.tid order by t.i, t.seq) as tids,
-        array_agg(t.lane order by t.i, t.seq) as lanes, array_agg(t.turn order by t.i, t.seq) as turns,
-        bool_or(t.crash_count > 0) as suspect, at + min(t.max_runtime_ms) * interval '1 ms' as deadline,
+      select count(*)::int as n, array_agg(t.id) as ids, array_agg(t.tid) as tids, array_agg(t.lane) as lanes,
+        array_agg(t.turn) as turns, bool_or(t.crash_count > 0) as suspect, at + min(t.max_runtime_ms) * interval '1 ms' as deadline,
         array(select coalesce(c.n, 0) from generate_subscripts(slots, 1) g (i)
           left join (select x.i, count(*)::int as n from placed x group by x.i) c on c.i = g.i order by g.i) as by_slot
-      into got from placed t;
+      into got from (select * from placed p order by p.i, p.seq) t;
       if got.n > 0 then
         got_any := true;
         ids := ids || got.ids;
@@ -862,7 +907,8 @@ begin
         turns := turns || got.turns;
         deadline := least(deadline, got.deadline);
         p_suspect := p_suspect and not got.suspect;
-        if q.laned or q.throttle_starts is not null then
+        -- Where starts are counted, and where there is a next round that must know of these.
+        if q.throttle_starts is not null or q.key_throttle_starts is not null or (q.laned and got.n < room) then
           held := millrace.note_starts(q, got.lanes, held, at);
         end if;
       end if;
@@ -884,7 +930,7 @@ begin
       slots := left_slots;
       shares := left_shares;
     end loop;
-    if q.fair and current is not null then
+    if q.fair and current is not null and p_tenant is null then
       insert into millrace.slot_cursor as c values (p_queue, w, current, coalesce(credit, 0))
       on conflict (queue_id, weight) do update set slot = excluded.slot, credit = excluded.credit;
     end if;
@@ -900,16 +946,16 @@ begin
     json_build_object('reason', gate.reason, 'freeMs', extract(epoch from gate.free_at - at) * 1000,
       -- Because it may not start, that is: what has just come is announced.
       'waiting', (gate.room < p_most or q.laned or paused is not null) and cardinality(ids) < p_most and exists (
-        select from millrace.job j where j.queue_id = p_queue and j.claim_id is null),
-      'order', (select string_agg(x.id::text, ',' order by x.turn, x.place)
-        from unnest(ids, turns) with ordinality x (id, turn, place))),
+        select from millrace.job j where j.queue_id = p_queue and j.claim_id is null)),
     null::float8, null::float8, null::smallint, null::float8, null::json, null::tid;
   return query select j.id, j.claim_no, j.type, j.queue_id, j.tenant, j.attempt, j.max_attempts, j.crash_count, j.payload,
     date_part('epoch', j.created_at), date_part('epoch', j.started_at), j.weight, j.seq::float8,
     case when num_nonnulls(j.max_runtime_ms, j.correlation_id, j.idempotency_key, j.reference, j.meta, j.timeline) > 0
       then json_build_array(j.max_runtime_ms, j.correlation_id, j.idempotency_key, j.reference, j.meta, j.timeline) end,
-    j.ctid
-  from millrace.job j where j.ctid = any (tids) and j.claim_id = p_claim;
+    x.tid
+  from unnest(tids, turns) with ordinality x (tid, turn, place)
+  cross join lateral (select * from millrace.job j where j.ctid = x.tid and j.claim_id = p_claim limit 1) j
+  order by x.turn, x.place;
 end $function$;
 
 CREATE OR REPLACE FUNCTION millrace.enqueue(type text, payload jsonb, queue text DEFAULT 'default'::text, tenant text DEFAULT 'default'::text, key text DEFAULT NULL::text, delay interval DEFAULT NULL::interval, priority integer DEFAULT 5, reference text DEFAULT NULL::text, correlation_id text DEFAULT NULL::text, max_attempts integer DEFAULT NULL::integer, expires_in interval DEFAULT NULL::interval, ordering_key text DEFAULT NULL::text, limit_key text DEFAULT NULL::text)
@@ -932,6 +978,7 @@ declare
     millrace.lane_of(enqueue.tenant, enqueue.limit_key, false), 0);
   notes jsonb := jsonb_strip_nulls(jsonb_build_object(
     'source', 'sql', 'orderingKey', enqueue.ordering_key, 'limitKey', enqueue.limit_key));
+  own millrace.tenant;
 begin
   if enqueue.ordering_key is not null and enqueue.limit_key is not null then
     raise exception using errcode = 'MR400',
@@ -978,6 +1025,21 @@ begin
       raise exception using errcode = 'MR429',
         message = format('QUEUE_FULL: queue "%s" holds %s of %s jobs; 1 more does not fit', enqueue.queue, depth, target.capacity);
     end if;
+  end if;
+
+  select * into own from millrace.tenant t where t.name = enqueue.tenant;
+  if num_nonnulls(target.tenant_capacity, own.capacity, own.warn_depth) > 0 then
+    if exists (
+      select from (select coalesce(sum(c.jobs) filter (where c.queue_id = target.id), 0) as here,
+        coalesce(sum(c.jobs), 0) as everywhere from millrace.tenant_count c where c.tenant = enqueue.tenant) c
+      where c.here >= target.tenant_capacity or c.everywhere >= own.capacity
+    ) then
+      raise exception using errcode = 'MR429',
+        message = format('TENANT_FULL: tenant "%s" holds as many jobs as it may; 1 more does not fit', enqueue.tenant);
+    end if;
+    notes := notes || '{"counted": true}';
+    insert into millrace.tenant_count (tenant, queue_id, process, minute, jobs)
+    values (enqueue.tenant, target.id, gen_random_uuid(), date_trunc('minute', now()), 1);
   end if;
 
   if target.fairness and target.first_tenant is distinct from enqueue.tenant then
@@ -1147,7 +1209,7 @@ AS $function$
     order by j.lane, j.seq limit 1) h
 $function$;
 
-CREATE OR REPLACE FUNCTION millrace.pick_lanes(q millrace.queue, p_weight smallint, p_slot integer, p_room integer, p_before timestamp with time zone, p_types text[], p_suspect boolean, p_paused text[], weights smallint[], held jsonb, at timestamp with time zone)
+CREATE OR REPLACE FUNCTION millrace.pick_lanes(q millrace.queue, p_weight smallint, p_slot integer, p_room integer, p_before timestamp with time zone, p_types text[], p_suspect boolean, p_paused text[], weights smallint[], held jsonb, at timestamp with time zone, p_tenant text)
  RETURNS TABLE(tid tid, suspect boolean)
  LANGUAGE plpgsql
  ROWS 100
@@ -1158,6 +1220,9 @@ declare
   low int;
   high int;
   got int;
+  most int;
+  lanes_left int;
+  stretch record;
   seen record;
 begin
   return query select j.ctid, j.lane = -1 from (values (-1, 1), (0, p_room)) l (lane, most) cross join lateral (
@@ -1165,6 +1230,7 @@ begin
     where j.queue_id = q.id and j.weight = p_weight and j.tenant_slot = p_slot and j.lane = l.lane
       and j.claim_id is null and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
       and (p_types is null or j.type = any (p_types)) and (p_paused is null or j.tenant <> all (p_paused))
+      and (p_tenant is null or j.tenant = p_tenant)
     order by j.seq limit l.most) j where p_suspect or j.lane = 0 limit p_room;
   get diagnostics got = row_count;
   p_room := p_room - got;
@@ -1173,7 +1239,53 @@ begin
   end if;
   start := coalesce((select c.lane from millrace.lane_cursor c
     where c.queue_id = q.id and c.weight = p_weight and c.slot = p_slot), 0);
+  lanes_left := 4 * p_room + 256;
   for low, high in values (start, 2147483647), (0, start) loop
+    -- Stretches of rows as they lie in the index are cheaper than a search for each lane, unless lanes are deep.
+    loop
+      most := p_room + 64;
+      with rows as materialized (
+        select j.ctid as tid, j.lane, j.seq, j.crash_count, j.type, j.tenant, j.claim_id is null
+            and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
+            and (p_tenant is null or j.tenant = p_tenant) as ready
+        from millrace.job j where j.queue_id = q.id and j.weight = p_weight and j.tenant_slot = p_slot
+          and j.lane > low and j.lane <= high
+        order by j.lane, j.seq limit most
+      ), heads as (
+        select r.*, row_number() over (partition by r.lane order by r.seq) as nth from rows r
+        where r.ready and (r.lane % 2 = 1 or ((p_types is null or r.type = any (p_types))
+          and (p_suspect or r.crash_count = 0)))
+      ), picked as (
+        select h.tid, h.lane, h.seq, h.crash_count > 0 as suspect from (
+          select * from heads h where h.lane % 2 = 0 or (h.nth = 1 and not held ? h.lane::text)) h
+        cross join lateral millrace.lane_gate(q, h.lane, coalesce((held ->> h.lane::text)::int, 0), at) g
+        where h.nth <= g.room and (p_types is null or h.type = any (p_types)) and (p_suspect or h.crash_count = 0)
+          and (p_paused is null or h.tenant <> all (p_paused))
+          and (h.lane % 2 = 0 or cardinality(weights) = 1 or not exists (
+            select from millrace.job o
+            where o.queue_id = q.id and o.weight = any (weights) and o.tenant_slot = p_slot and o.lane = h.lane
+              and o.seq < h.seq and (o.expires_at is null or o.expires_at > at)))
+        order by h.lane, h.seq limit p_room
+      )
+      select (select count(*)::int from rows) as n, (select count(distinct r.lane)::int from rows r) as lanes,
+        (select max(r.lane) from rows r) as upto, max(p.lane) as picked_upto,
+        count(*)::int as picked, array_agg(p.tid) as tids, array_agg(p.suspect) as suspects
+      into stretch from picked p;
+      if stretch.picked > 0 then
+        return query select x.tid, x.suspect from unnest(stretch.tids, stretch.suspects) x (tid, suspect);
+        p_room := p_room - stretch.picked;
+        last := stretch.picked_upto;
+      end if;
+      exit when p_room <= 0;
+      last := coalesce(stretch.upto, last);
+      lanes_left := lanes_left - stretch.lanes;
+      exit when stretch.n < most or lanes_left <= 0;
+      -- There is more. A lane of which something was taken is not visited again: its room is used.
+      low := stretch.upto - case when stretch.upto is distinct from stretch.picked_upto then 1 else 0 end;
+      exit when stretch.lanes < most / 4;
+    end loop;
+    exit when p_room <= 0 or lanes_left <= 0;
+    continue when stretch.n < most;
     -- Streamed: what lies behind the last one wanted is not looked at. Lanes that are blocked come without a job.
     for seen in with recursive visit (lane, n) as (
       select (select j.lane from millrace.job j where j.queue_id = q.id and j.weight = p_weight
@@ -1181,7 +1293,7 @@ begin
       union all
       select (select j.lane from millrace.job j where j.queue_id = q.id and j.weight = p_weight
         and j.tenant_slot = p_slot and j.lane > v.lane and j.lane <= high order by j.lane limit 1), v.n + 1
-      from visit v where v.lane is not null and v.n < 4 * p_room + 256
+      from visit v where v.lane is not null and v.n < lanes_left
     )
     select v.lane, h.tid, h.crash_count > 0 as suspect from visit v
     cross join lateral millrace.lane_gate(q, v.lane, coalesce((held ->> v.lane::text)::int, 0), at) g
@@ -1190,7 +1302,7 @@ begin
         select j.ctid as tid, j.crash_count, j.type, j.tenant, j.seq from millrace.job j
         where j.queue_id = q.id and j.weight = p_weight and j.tenant_slot = p_slot and j.lane = v.lane
           and j.claim_id is null and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
-          and (v.lane % 2 = 1 or ((p_types is null or j.type = any (p_types)) and (p_suspect or j.crash_count = 0)))
+          and (p_tenant is null or j.tenant = p_tenant) and (v.lane % 2 = 1 or ((p_types is null or j.type = any (p_types)) and (p_suspect or j.crash_count = 0)))
         order by j.seq limit least(g.room, p_room)) h
       where (p_types is null or h.type = any (p_types)) and (p_suspect or h.crash_count = 0)
         and (p_paused is null or h.tenant <> all (p_paused))
@@ -1326,6 +1438,28 @@ begin
     most := most - got;
     exit when most <= 0;
   end loop;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.take_lanes(p_queue integer, p_tenant text, p_claims uuid[], p_robots text[], p_holders uuid[], p_lease_ms integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  all_of uuid := gen_random_uuid();
+begin
+  perform from millrace.claim_lanes(all_of, null, p_queue, cardinality(p_claims), null, true, p_tenant);
+  with taken as (delete from millrace.claim c where c.id = all_of returning c.job_ids, c.lanes),
+  item as materialized (
+    select x.id, x.lane, x.i from taken t cross join unnest(t.job_ids, t.lanes) with ordinality x (id, lane, i)
+  ),
+  held as (
+    update millrace.job j set claim_id = p_claims[i.i] from item i where j.id = i.id and j.claim_id = all_of
+    returning j.id, j.max_runtime_ms
+  )
+  insert into millrace.claim (id, expires_at, deadline, job_ids, robot, holder, queue_id, lanes)
+  select p_claims[i.i], now() + p_lease_ms[i.i] * interval '1 ms', now() + h.max_runtime_ms * interval '1 ms', array[i.id],
+    p_robots[i.i], p_holders[i.i], p_queue, array[i.lane]
+  from item i join held h on h.id = i.id;
 end $function$;
 
 CREATE OR REPLACE FUNCTION millrace.tally_dead()

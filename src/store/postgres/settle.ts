@@ -5,6 +5,7 @@ import type { Settled, Settlement } from "../store.ts";
 import { rememberDead } from "./lapsed.ts";
 import { announceRaised, raiseDeaths } from "./notifications.ts";
 import { type Runner, type RunStatement, statement } from "./statement.ts";
+import { countTenants } from "./tenant-count.ts";
 
 const input = `input as materialized (
     select * from json_to_recordset($1::json) as i (id uuid, claim_id uuid, claim_no int, kind text,
@@ -76,6 +77,11 @@ export const moveEnded = `current as materialized (
         retried = queue_count.retried + excluded.retried
   )`;
 
+/** Those of the ended that counted for their tenants do no longer. */
+export const leftTenants = `tenants_counted as (
+    ${countTenants("(select * from ended where kind in ('dead', 'cancelled'))", "-", "$3::uuid")}
+  )`;
+
 // Given back in its old place, a job is behind the hints of everybody: they are told to scan.
 const result = `select id, kind from ended
   union all select id, 'released' from freed
@@ -83,15 +89,21 @@ const result = `select id, kind from ended
     from freed having count(*) > 0`;
 
 // Only a batch with a death in it pays for telling of it; a retry runs the statement without.
-const settleHeld = statement(
-  "settle_held",
-  `with ${input}, allowed as (select * from input), ${moveEnded} ${result}`,
-);
-
-const settleHeldDeaths = statement(
-  "settle_held_deaths",
-  `with ${input}, allowed as (select * from input), ${moveEnded}, ${raiseDeaths} ${result} ${announceRaised}`,
-);
+const heldMoved = `with ${input}, allowed as (select * from input), ${moveEnded}`;
+const settleHeld = {
+  plain: statement("settle_held", `${heldMoved} ${result}`),
+  counted: statement("settle_held_counted", `${heldMoved}, ${leftTenants} ${result}`),
+};
+const settleHeldDeaths = {
+  plain: statement(
+    "settle_held_deaths",
+    `${heldMoved}, ${raiseDeaths} ${result} ${announceRaised}`,
+  ),
+  counted: statement(
+    "settle_held_deaths_counted",
+    `${heldMoved}, ${leftTenants}, ${raiseDeaths} ${result} ${announceRaised}`,
+  ),
+};
 
 // The lease row, or a robot's claim, is locked, so that a renewal that comes at the same time either wins
 // or is refused.
@@ -118,6 +130,7 @@ const moveLapsed = `lapsed as materialized (
         and j.started_at + j.max_runtime_ms * interval '1 ms' < now() limit 1)
   ),
   ${moveEnded},
+  ${leftTenants},
   forgotten as (
     delete from millrace.claim c where c.id in (select id from over)
       and not exists (select from unnest(c.job_ids) x (id)
@@ -137,6 +150,12 @@ const settleLapsedDeaths = statement(
   "settle_lapsed_deaths",
   `with ${input}, ${moveLapsed}, ${raiseDeaths} ${result} ${announceRaised}`,
 );
+
+/** Who does not say that it does not count for its tenant may. */
+function heldStatement(settlements: readonly Settlement[]) {
+  const ways = hasDeath(settlements) ? settleHeldDeaths : settleHeld;
+  return settlements.every(({ counted }) => counted === false) ? ways.plain : ways.counted;
+}
 
 const hasDeath = (settlements: readonly Settlement[]) =>
   settlements.some(({ outcome }) => outcome.kind === "dead");
@@ -191,7 +210,7 @@ export async function settleJobs(
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
-  const source = hasDeath(settlements) ? settleHeldDeaths : settleHeld;
+  const source = heldStatement(settlements);
   return settleAll(settlements, (rows) =>
     runner.rows(source, [rows, context.worker, context.process]),
   );
@@ -203,8 +222,8 @@ export async function settleJobsIn(
   settlements: readonly Settlement[],
   context: SettleContext,
 ): Promise<Settled> {
+  const source = heldStatement(settlements);
   return settleAll(settlements, async (rows) => {
-    const source = hasDeath(settlements) ? settleHeldDeaths : settleHeld;
     const settled = await run(source, [rows, context.worker, context.process]);
     return settled.map(({ id, kind }) => [id, kind]);
   });

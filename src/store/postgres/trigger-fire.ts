@@ -5,14 +5,16 @@ import { uuidv7 } from "../../runtime/uuid.ts";
 import type { Fired } from "../triggers.ts";
 import { type RunStatement, statement } from "./statement.ts";
 import { takeItems } from "./trigger-items.ts";
-import { type DueRow, enqueueMade, type FireContext, newJob, roomFor } from "./trigger-jobs.ts";
+import { type DueRow, enqueueMade, type FireContext, newJob } from "./trigger-jobs.ts";
+import { roomFor } from "./trigger-room.ts";
 import { toTrigger, triggerColumns, triggerTables } from "./trigger-rows.ts";
 import { fireSlots } from "./trigger-slots.ts";
 
 const lockDue = statement(
   "trigger_lock_due",
-  `select ${triggerColumns}, now() as now, jq.max_attempts as queue_attempts, jq.is_active, jq.capacity
-  from ${triggerTables}
+  `select ${triggerColumns}, now() as now, jq.max_attempts as queue_attempts, jq.is_active, jq.capacity,
+    jq.tenant_capacity, o.capacity as own_capacity, o.warn_depth as own_warn_depth
+  from ${triggerTables} left join millrace.tenant o on o.name = t.tenant
   where t.id = any ($1::uuid[]) and t.enabled and (t.next_fire_at <= now() or t.on_arrival)
     and (t.retry_at is null or t.retry_at <= now())
   for update of t skip locked`,

@@ -11,6 +11,10 @@ import type { Settlement } from "../store.ts";
 import type { ItemSettlement } from "../triggers.ts";
 import { settleJobsIn } from "./settle.ts";
 import { type RunStatement, statement } from "./statement.ts";
+import { countTenants } from "./tenant-count.ts";
+
+const claimedNames = `id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, payload, created_at,
+    started_at, weight, seq, rare, tid`;
 
 const take = statement(
   "trigger_take_items",
@@ -19,6 +23,7 @@ const take = statement(
     where j.queue_id = $1::int and j.tenant = $2::text and j.claim_id is null
       and (j.expires_at is null or j.expires_at > now())
       and (select q.paused_at is null and q.is_active from millrace.queue q where q.id = $1::int)
+      and not exists (select from millrace.tenant t where t.name = $2::text and t.paused_at is not null)
     order by j.weight, j.tenant_slot, j.lane, j.seq limit $3::int for update skip locked
   ),
   recorded as (
@@ -35,6 +40,28 @@ const take = statement(
     where j.ctid = any (array(select tid from picked)) returning j.id
   )
   select p.id from picked p join claimed c on c.id = p.id order by p.weight, p.tenant_slot, p.lane, p.seq`,
+);
+
+// Where there are limits, keys or ageing, they are kept: as any claim, of this tenant alone. It has no deadline.
+const takeLimited = statement(
+  "trigger_take_limited",
+  `with claimed as materialized (
+    select c.id from millrace.claim_lanes($4::uuid, null, $1::int, $3::int, null, true, $2::text)
+      with ordinality c (${claimedNames}, place) where c.id is not null order by c.place
+  ),
+  batched as (
+    insert into millrace.trigger_batch (job_id, trigger_id) select $4::uuid, $5::uuid from claimed limit 1
+  )
+  select id from claimed`,
+);
+const endless = statement(
+  "trigger_claim_endless",
+  `update millrace.claim set deadline = null where id = $1::uuid and deadline is not null`,
+);
+const isLimited = statement(
+  "trigger_queue_limited",
+  `select q.laned or num_nonnulls(q.concurrency, q.throttle_starts, q.ageing_step_ms) > 0 as limited
+  from millrace.queue q where q.id = $1::int`,
 );
 
 // Locked, so that a cancel request does not move a row between reading and ending it.
@@ -71,7 +98,8 @@ const complete = statement(
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, completed)
     select queue_id, gen_random_uuid(), date_trunc('minute', now()), count(*) from settled group by queue_id
-  )
+  ),
+  tenants_counted as (${countTenants("settled", "-", "gen_random_uuid()")})
   select id from settled`,
 );
 
@@ -108,7 +136,10 @@ export async function takeItems(
   jobId: string,
 ): Promise<string[]> {
   const { id, queueId, tenant, batchSize } = trigger;
-  const rows = await run(take, [queueId, tenant, batchSize, jobId, id]);
+  const [queue] = await run(isLimited, [queueId]);
+  const limited = queue?.limited === true;
+  const rows = await run(limited ? takeLimited : take, [queueId, tenant, batchSize, jobId, id]);
+  if (limited) await run(endless, [jobId]);
   return rows.map((row) => row.id as string);
 }
 

@@ -1,25 +1,21 @@
-// The jobs that triggers make, and whether their queues take them.
+// The jobs that triggers make.
 
-import { MillraceError } from "../../domain/errors.ts";
 import { keptVersion } from "../../domain/payload-version.ts";
 import { payloadOf, type Trigger } from "../../domain/trigger.ts";
 import type { NewJob } from "../store.ts";
 import { enqueueJobs } from "./enqueue.ts";
 import { noticeTexts } from "./notices.ts";
-import { type RunStatement, statement } from "./statement.ts";
+import type { RunStatement } from "./statement.ts";
 import type { TriggerRow } from "./trigger-rows.ts";
-
-const depthOf = statement(
-  "trigger_queue_depth",
-  `select coalesce(sum(enqueued - completed - dead - removed), 0)::float8 as depth
-  from millrace.queue_count where queue_id = $1::int`,
-);
 
 export interface DueRow extends TriggerRow {
   now: Date;
   queue_attempts: number | null;
   is_active: boolean;
   capacity: number | null;
+  tenant_capacity: number | null;
+  own_capacity: number | null;
+  own_warn_depth: number | null;
 }
 
 export interface FireContext {
@@ -30,6 +26,10 @@ export interface FireContext {
 
 /** A flush has 1,024 places in the order. */
 export const mostPerStatement = 1_000;
+
+/** Is there anything that its tenant's jobs are counted for? */
+const countsForTenant = (row: DueRow): boolean =>
+  row.tenant_capacity !== null || row.own_capacity !== null || row.own_warn_depth !== null;
 
 export function newJob(
   row: DueRow,
@@ -55,6 +55,7 @@ export function newJob(
     key: governed ? key : undefined,
     meta: {
       source: "TRIGGER",
+      ...(countsForTenant(row) ? { counted: true as const } : {}),
       trigger: trigger.id,
       ...(slot === undefined ? {} : { slot: slot.toISOString() }),
       ...(trigger.priority === null ? {} : { priority: trigger.priority }),
@@ -77,26 +78,4 @@ export async function enqueueMade(
       if (answer instanceof Error) throw answer;
     }
   }
-}
-
-/** How many of the wanted jobs the queue takes beside those planned; refuses when it is not one. */
-export async function roomFor(
-  run: RunStatement,
-  row: DueRow,
-  wanted: number,
-  planned = 0,
-): Promise<number> {
-  const { job_queue: queue, capacity } = row;
-  if (wanted === 0) return 0;
-  if (!row.is_active)
-    throw new MillraceError("QUEUE_INACTIVE", `Queue "${queue}" does not accept jobs.`);
-  if (capacity === null) return wanted;
-  const [counted] = await run(depthOf, [row.job_queue_id]);
-  const depth = Number(counted?.depth ?? 0) + planned;
-  if (depth < capacity) return Math.min(wanted, capacity - depth);
-  throw new MillraceError(
-    "QUEUE_FULL",
-    `Queue "${queue}" holds ${depth} of ${capacity} jobs; ${wanted} more do not fit.`,
-    { details: { queue, depth, capacity, wanted } },
-  );
 }

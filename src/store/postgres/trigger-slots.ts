@@ -12,8 +12,8 @@ import {
   type FireContext,
   mostPerStatement,
   newJob,
-  roomFor,
 } from "./trigger-jobs.ts";
+import { boundsOf, type Planned, roomFor } from "./trigger-room.ts";
 import { toTrigger } from "./trigger-rows.ts";
 
 const takeSlots = statement(
@@ -59,13 +59,13 @@ export async function fireSlots(
   context: FireContext,
 ): Promise<ReadonlyMap<string, Fired>> {
   const plans: Plan[] = [];
-  const planned = new Map<number, number>();
+  const planned = new Map<string, number>();
   let count = 0;
   for (const row of rows) {
     if (count >= mostPerStatement) break;
-    const before = planned.get(row.job_queue_id) ?? 0;
-    const plan = await planSlots(run, row, { seenAt, planned: before }, context);
-    planned.set(row.job_queue_id, before + plan.jobs.length);
+    const plan = await planSlots(run, row, { seenAt, planned }, context);
+    for (const bound of boundsOf(row))
+      planned.set(bound, (planned.get(bound) ?? 0) + plan.jobs.length);
     count += plan.jobs.length;
     plans.push(plan);
   }
@@ -80,7 +80,7 @@ export async function fireSlots(
 async function planSlots(
   run: RunStatement,
   row: DueRow,
-  { seenAt, planned }: { readonly seenAt: Date | undefined; readonly planned: number },
+  { seenAt, planned }: { readonly seenAt: Date | undefined; readonly planned: Planned },
   context: FireContext,
 ): Promise<Plan> {
   const { now } = row;

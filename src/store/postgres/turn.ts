@@ -16,6 +16,7 @@ import {
 } from "./claim.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
+import { countTenants } from "./tenant-count.ts";
 
 /** The nth parameter of a part whose parameters come after `p` others. */
 const at = (p: number, n: number): string => `$${p + n}`;
@@ -55,7 +56,21 @@ const results = {
 type Locate = keyof typeof wanted;
 type Results = keyof typeof results;
 
-function settle(p: number, locate: Locate, result: Results): string {
+interface Way {
+  readonly locate: Locate;
+  readonly result: Results;
+  readonly leave: Leaving;
+}
+
+/** Only a batch with jobs that count for their tenant pays for counting them out. */
+const leaving = {
+  plain: () => "",
+  counted: (p: number) => `
+  tenants_counted as (${countTenants("settled", "-", `${at(p, 6)}::uuid`)}),`,
+};
+type Leaving = keyof typeof leaving;
+
+function settle(p: number, { locate, result, leave }: Way): string {
   const { value, join } = results[result](p);
   return `held as materialized (select ${at(p, 2)}::uuid[] as claims),
   retention as materialized (
@@ -82,7 +97,7 @@ function settle(p: number, locate: Locate, result: Results): string {
     insert into millrace.queue_count (queue_id, process, minute, completed)
     select queue_id, ${at(p, 6)}::uuid, date_trunc('minute', now()), count(*) from settled group by queue_id
     on conflict (queue_id, process, minute) do update set completed = queue_count.completed + excluded.completed
-  ),
+  ),${leaving[leave](p)}
   finished as (
     delete from millrace.claim where id = any(${at(p, 7)}::uuid[])
   )`;
@@ -91,17 +106,20 @@ function settle(p: number, locate: Locate, result: Results): string {
 const completed = (p: number) => `null::uuid, count(*)::int,
     case when count(*) < ${at(p, 9)}::int then array_to_string(array_agg(id), ',') end`;
 
-const settleOnly = (locate: Locate, result: Results) =>
+const nameOf = ({ locate, result, leave }: Way) =>
+  `${locate}_${result}${leave === "counted" ? "_counted" : ""}`;
+
+const settleOnly = (way: Way) =>
   statement(
-    `settle_by_${locate}_${result}`,
-    `with ${settle(0, locate, result)} select ${completed(0)} from settled`,
+    `settle_by_${nameOf(way)}`,
+    `with ${settle(0, way)} select ${completed(0)} from settled`,
   );
 
-function settleAndClaim(locate: Locate, result: Results, claim: ClaimWay) {
+function settleAndClaim(way: Way, claim: ClaimWay) {
   const { parameters: p, text } = claims[claim];
   return statement(
-    `turn_by_${locate}_${result}_${claim}`,
-    `with recursive ${text}, ${settle(p, locate, result)}
+    `turn_by_${nameOf(way)}_${claim}`,
+    `with recursive ${text}, ${settle(p, way)}
   select ${completed(p)}, null, null, null, null, null, null, null, null, null, null, null, null
   from settled
   union all
@@ -110,17 +128,22 @@ function settleAndClaim(locate: Locate, result: Results, claim: ClaimWay) {
 }
 
 /** The statements of one way to find what is settled: alone, or with a claim. */
-const ways = (locate: Locate, result: Results) => ({
-  only: settleOnly(locate, result),
-  scan: settleAndClaim(locate, result, "scan"),
-  hint: settleAndClaim(locate, result, "hint"),
-  one: settleAndClaim(locate, result, "one"),
-  place: settleAndClaim(locate, result, "place"),
+const ways = (way: Way) => ({
+  only: settleOnly(way),
+  scan: settleAndClaim(way, "scan"),
+  hint: settleAndClaim(way, "hint"),
+  one: settleAndClaim(way, "one"),
+  place: settleAndClaim(way, "place"),
+});
+
+const located = (locate: Locate, leave: Leaving) => ({
+  given: ways({ locate, result: "given", leave }),
+  none: ways({ locate, result: "none", leave }),
 });
 
 const settling = {
-  id: { given: ways("id", "given"), none: ways("id", "none") },
-  place: { given: ways("place", "given"), none: ways("place", "none") },
+  plain: { id: located("id", "plain"), place: located("place", "plain") },
+  counted: { id: located("id", "counted"), place: located("place", "counted") },
 };
 
 interface Settling {
@@ -130,6 +153,7 @@ interface Settling {
 
 function settlingOf(turn: Turn, completions: readonly Completion[], byPlace: boolean): Settling {
   const result = completions.some((c) => c.result !== undefined) ? "given" : "none";
+  const leave = completions.some((c) => c.counted === true) ? "counted" : "plain";
   const claims = new Map<string, number>();
   const found: string[] = [];
   const seqs: number[] = [];
@@ -148,7 +172,7 @@ function settlingOf(turn: Turn, completions: readonly Completion[], byPlace: boo
     } else found.push(id);
   }
   return {
-    statements: settling[byPlace ? "place" : "id"][result],
+    statements: settling[leave][byPlace ? "place" : "id"][result],
     parameters: [
       byPlace ? `{"${found.join('","')}"}` : `{${found.join(",")}}`,
       `{${[...claims.keys()].join(",")}}`,

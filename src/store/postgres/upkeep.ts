@@ -2,6 +2,7 @@
 
 import type { Connection } from "./connection.ts";
 import { type Runner, statement } from "./statement.ts";
+import { foldTenantCounts } from "./tenant-count.ts";
 
 const lock = statement(
   "upkeep_lock",
@@ -13,7 +14,7 @@ const unlock = statement(
 );
 const vacuum = statement(
   "",
-  "vacuum (truncate false, skip_locked true) millrace.job, millrace.claim, millrace.lease, millrace.producer, millrace.queue_count, millrace.scheduled_job",
+  "vacuum (truncate false, skip_locked true) millrace.job, millrace.claim, millrace.lease, millrace.producer, millrace.queue_count, millrace.tenant_count, millrace.scheduled_job",
 );
 
 // Minutes of processes that are over are folded into one row per queue, so that sums stay short.
@@ -93,6 +94,7 @@ export function vacuumHotTables(connection: Connection, schema: string): Promise
 export function tidyUp(connection: Connection, writer: Runner, schema: string): Promise<boolean> {
   return exclusively(connection, `millrace.tidy.${schema}`, async () => {
     await writer.query(foldCounts);
+    await writer.query(foldTenantCounts);
     for (const forget of [forgetNames, forgetEvents])
       for (let gone = rowsAtOnce; gone === rowsAtOnce; ) {
         const rows = await writer.query<{ gone: number }>(forget, [String(rowsAtOnce)]);
