@@ -188,9 +188,7 @@ export class Intake {
     if (tx !== undefined) {
       return calls.track(() => enqueueIn(tx, jobs, { store, capacity: this.#capacity }));
     }
-    const named = jobs.some(
-      (job) => job.key !== undefined || job.delayMs !== undefined || job.uniqueReference === true,
-    );
+    const named = jobs.some(needsNames);
     return (named ? this.#named : this.#ready).enqueue(jobs);
   }
 
@@ -223,6 +221,10 @@ export class Intake {
     });
   }
 }
+
+/** Not for the fast way in, which writes jobs and nothing beside them. */
+const needsNames = ({ key, delayMs, uniqueReference, labels }: NewJob): boolean =>
+  key !== undefined || delayMs !== undefined || uniqueReference === true || labels !== undefined;
 
 const delayed = (job: NewJob, ms: number): NewJob =>
   ms === 0 ? job : { ...job, delayMs: Math.max(job.delayMs ?? 0, ms) };

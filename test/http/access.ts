@@ -43,7 +43,9 @@ export function accessSuite(): void {
 
   /** A call that reaches the handler and finds nothing there to harm. */
   const harmless = ({ path }: Operation) =>
-    path.replace(/\/api\/queues\/\{id\}/, "/api/queues/2000000000").replace("{id}", randomUUID());
+    path
+      .replace(/\/api\/queues\/\{id\}/, "/api/queues/2000000000")
+      .replace(/\{(id|name)\}/, randomUUID());
 
   describe("every route", () => {
     test("is in the document, is served, and says who may call it", async () => {
@@ -65,7 +67,15 @@ export function accessSuite(): void {
       const items = ["addItem", "addItemByName", "readItem"];
       const queues = ["listQueues", "readQueue"];
       expect(of("producer")).toEqual(
-        [...items, ...queues, "enqueueJob", "listJobs", "readJob", "cancelJob"].sort(),
+        [
+          ...items,
+          ...queues,
+          "enqueueJob",
+          "listJobs",
+          "readJob",
+          "explainJob",
+          "cancelJob",
+        ].sort(),
       );
       const leases = ["nextItem", "takeNextItem", "settleItem", "renewItem"];
       expect(of("robot")).toEqual([...items, ...queues, ...leases].sort());
@@ -73,7 +83,9 @@ export function accessSuite(): void {
       expect(staff.every(({ method }) => method === "GET")).toBe(true);
       const adminOnly = of("admin").filter((id) => !of("manager").includes(id));
       const keys = ["createKey", "listKeys", "readKey", "revokeKey", "rotateKey"];
-      expect(adminOnly).toEqual([...keys, "verifyAudit"].sort());
+      const tenants = ["listTenants", "readTenant", "updateTenant", "eraseTenant"];
+      const pauses = ["pauseTenant", "resumeTenant"];
+      expect(adminOnly).toEqual([...keys, ...tenants, ...pauses, "verifyAudit"].sort());
       for (const { id, path } of all)
         if (path.startsWith("/api/jobs/admin")) expect(of("staff"), id).not.toContain(id);
       const open = all.filter(({ access }) => access === "public").map(({ path }) => path);

@@ -6,23 +6,31 @@ import { seen } from "../support/http.ts";
 import { accessSuite } from "./access.ts";
 import { auditSuite } from "./audit.ts";
 import { automationSuite } from "./automation.ts";
+import { breakersSuite } from "./breakers.ts";
 import { deadLettersSuite } from "./dead-letters.ts";
+import { explainSuite } from "./explain.ts";
 import { frameSuite } from "./frame.ts";
 import { itemsSuite } from "./items.ts";
 import { jobsSuite } from "./jobs.ts";
 import { keysSuite } from "./keys.ts";
+import { labelsSuite } from "./labels.ts";
 import { queuesSuite } from "./queues.ts";
 import { refusalsSuite } from "./refusals.ts";
+import { tenantsSuite } from "./tenants.ts";
 
 describe("access", accessSuite);
 describe("frame", frameSuite);
 describe("keys", keysSuite);
 describe("jobs", jobsSuite);
+describe("explain", explainSuite);
+describe("labels", labelsSuite);
 describe("queues", queuesSuite);
 describe("items", itemsSuite);
 describe("dead letters", deadLettersSuite);
 describe("audit", auditSuite);
 describe("automation", automationSuite);
+describe("breakers", breakersSuite);
+describe("tenants", tenantsSuite);
 describe("refusals", refusalsSuite);
 
 test("every route was called with every answer and every refusal of its own that it declares", () => {

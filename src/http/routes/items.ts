@@ -50,7 +50,7 @@ async function add(
   const key = oneKey(headerKey, body.idempotency_key);
   const [enqueued] = await millrace.enqueueInto([
     {
-      definition: defineJob({ type: "item", queue: queue.name }),
+      definition: defineJob({ type: "item", queue: queue.name, labels: body.labels ?? [] }),
       payload: body.payload,
       queue,
       weight: weightOfPriority(body.priority, priorities),
@@ -103,7 +103,7 @@ async function next(
 }
 
 async function findItem(id: string, identity: Identity, { store }: Service): Promise<Item> {
-  const item = await store.service.items.find(id);
+  const item = await store.service.readsOf(identity.tenant).item(id);
   if (item === null || !maySee(identity, item.tenant)) throw new MillraceError("ITEM_NOT_FOUND");
   return item;
 }

@@ -1,8 +1,12 @@
 import type { JobRequest } from "../../client/intake.ts";
+import { parseLabel } from "../../client/labels.ts";
 import type { EnqueueOptions } from "../../client/new-job.ts";
 import { MillraceError } from "../../domain/errors.ts";
 import type { Job } from "../../domain/job.ts";
+import { withoutOthers } from "../../domain/waiting-reason.ts";
+import type { ServiceReads } from "../../store/service.ts";
 import { defineJob } from "../../worker/job-definition.ts";
+import { explainJob } from "../contract/explain.ts";
 import * as contract from "../contract/jobs.ts";
 import { type Identity, maySee, tenantToActOn, tenantToRead } from "../identity.ts";
 import { readCursor, uuidShape, writeCursor } from "../input.ts";
@@ -45,13 +49,15 @@ async function toRequests(
     const { type, queue } = job;
     const category = job.category ?? config.categories.categoryOf(type)?.name;
     const named = category === undefined ? job.tenant_id : governedTenant(job);
-    const about = [type, queue, category ?? "", named ?? ""].join("\n");
+    const { labels = [] } = job;
+    const about = [type, queue, category ?? "", named ?? "", ...labels].join("\n");
     let common = shared.get(about);
     if (common === undefined) {
       const tenant = tenantToActOn(identity, named);
       const definition = defineJob({
         type,
         queue,
+        labels,
         ...(category === undefined ? {} : { category }),
       });
       common = { definition, tenant, queue: await queueCache.resolve(tenant, queue) };
@@ -98,9 +104,9 @@ export function oneKey(header: string | undefined, body: string | undefined): st
   );
 }
 
-async function findJob(id: string, identity: Identity, { millrace }: Service): Promise<Job> {
-  const job = await millrace.get(id);
-  if (job === null || !maySee(identity, job.tenant)) throw new MillraceError("JOB_NOT_FOUND");
+async function findJob(id: string, identity: Identity, { store }: Service): Promise<Job> {
+  const [job] = await store.service.readsOf(identity.tenant).find([id]);
+  if (job === undefined || !maySee(identity, job.tenant)) throw new MillraceError("JOB_NOT_FOUND");
   return job;
 }
 
@@ -109,10 +115,11 @@ async function list(
   { store }: Service,
 ) {
   const tenant = tenantToRead(identity, query.tenant_id);
+  const reads = store.service.readsOf(identity.tenant);
   const [before = null] = readCursor("jobs", [uuidShape], query.cursor) ?? [];
   const queueIds =
-    query.queue === undefined ? undefined : await queueIdsOf(query.queue, tenant, store);
-  const { jobs, next } = await store.service.search.jobs(
+    query.queue === undefined ? undefined : await queueIdsOf(query.queue, tenant, reads);
+  const { jobs, next } = await reads.search.jobs(
     {
       tenant,
       queueIds,
@@ -122,6 +129,7 @@ async function list(
       key: query.idempotency_key,
       correlationId: query.correlation_id,
       reference: query.reference,
+      label: query.label === undefined ? undefined : parseLabel(query.label),
       createdFrom: query.created_from === undefined ? undefined : new Date(query.created_from),
       createdTo: query.created_to === undefined ? undefined : new Date(query.created_to),
     },
@@ -139,9 +147,9 @@ async function list(
 async function queueIdsOf(
   name: string,
   tenant: string | undefined,
-  { service }: Service["store"],
+  reads: ServiceReads,
 ): Promise<number[]> {
-  const queues = await service.queues.list(tenant ?? null);
+  const queues = await reads.queues.list(tenant ?? null);
   return queues.filter((queue) => queue.name === name).map(({ id }) => id);
 }
 
@@ -166,6 +174,34 @@ async function mayShowPayload(
   await store.service.audit.add(entry);
   return true;
 }
+
+const explain = serve(explainJob, async ({ params, identity }, service) => {
+  const { tenant, id } = await findJob(params.id, identity, service);
+  const all = await service.millrace.explain(id);
+  const told = identity.tenant === null ? all : withoutOthers(all, await ownOf(all, tenant));
+  const { reason: code, text: message, until, holders } = told;
+  return {
+    status: 200 as const,
+    body: {
+      job_id: id,
+      state: told.state,
+      running: told.state === "running",
+      reasons: [
+        {
+          ...{ code, message, until: until?.toISOString() ?? null },
+          holders: holders.map(({ job, worker }) => ({ job_id: job, worker })),
+        },
+      ],
+    },
+  };
+
+  async function ownOf({ holders }: typeof all, owner: string): Promise<Set<string>> {
+    const jobs = await service.store.service
+      .readsOf(identity.tenant)
+      .find(holders.map(({ job }) => job));
+    return new Set(jobs.filter((job) => job.tenant === owner).map((job) => job.id));
+  }
+});
 
 const cancel = serve(contract.cancelJob, async ({ params, body, identity }, service) => {
   const job = await findJob(params.id, identity, service);
@@ -196,7 +232,7 @@ const noCounts = { enqueued: 0, completed: 0, dead: 0, removed: 0, retried: 0, d
 
 const statistics = serve(contract.readAdminStatistics, async ({ identity }, { store }) => {
   const { tenant } = identity;
-  const visible = await store.service.queues.list(tenant);
+  const visible = await store.service.readsOf(tenant).queues.list(tenant);
   // What a shared queue counts is everybody's.
   const own = tenant === null ? visible : visible.filter((queue) => queue.tenant === tenant);
   const counts = await store.counts(own.map(({ id }) => id));
@@ -216,6 +252,7 @@ export const jobRoutes: readonly Served[] = [
   enqueue,
   serve(contract.listJobs, list),
   read,
+  explain,
   cancel,
   retry,
   serve(contract.listAdminQueue, list),

@@ -1,11 +1,13 @@
 import type { Served } from "../served.ts";
 import { automationRoutes } from "./automation.ts";
+import { breakerRoutes } from "./breakers.ts";
 import { clusterRoutes } from "./cluster.ts";
 import { deadLetterRoutes } from "./dead-letters.ts";
 import { itemRoutes } from "./items.ts";
 import { jobRoutes } from "./jobs.ts";
 import { queueRoutes } from "./queues.ts";
 import { systemRoutes } from "./system.ts";
+import { tenantRoutes } from "./tenants.ts";
 
 export const routes: readonly Served[] = [
   ...systemRoutes,
@@ -15,4 +17,6 @@ export const routes: readonly Served[] = [
   ...deadLetterRoutes,
   ...automationRoutes,
   ...clusterRoutes,
+  ...breakerRoutes,
+  ...tenantRoutes,
 ];
