@@ -245,9 +245,7 @@ export class Intake {
     if (tx !== undefined) {
       return calls.track(() => enqueueIn(tx, jobs, { store, capacity: this.#capacity }));
     }
-    const named = jobs.some(
-      (job) => job.key !== undefined || job.delayMs !== undefined || job.uniqueReference === true,
-    );
+    const named = jobs.some(needsNames);
     return (named ? this.#named : this.#ready).enqueue(jobs);
   }
 
@@ -289,6 +287,10 @@ export class Intake {
 
 const traced = (job: NewJob, carried: TraceContext | undefined): NewJob =>
   carried === undefined ? job : { ...job, meta: { ...job.meta, ...carried } };
+
+/** Not for the fast way in, which writes jobs and nothing beside them. */
+const needsNames = ({ key, delayMs, uniqueReference, labels }: NewJob): boolean =>
+  key !== undefined || delayMs !== undefined || uniqueReference === true || labels !== undefined;
 
 const delayed = (job: NewJob, ms: number): NewJob =>
   ms === 0 ? job : { ...job, delayMs: Math.max(job.delayMs ?? 0, ms) };

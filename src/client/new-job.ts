@@ -13,6 +13,7 @@ import { uuidv7 } from "../runtime/uuid.ts";
 import type { NewJob, Queue, Transaction } from "../store/store.ts";
 import { checkName, checkNumber, type JobDefinition } from "../worker/job-definition.ts";
 import { describeIssues, pathOf } from "../worker/validate.ts";
+import { labelsOf } from "./labels.ts";
 
 export interface EnqueueOptions {
   readonly tenant?: string;
@@ -151,6 +152,7 @@ export function newJob(
     reference: optionalName("reference", reference),
     uniqueReference: queue.enforceUniqueReference && reference !== undefined,
     lane: laneFor(tenant, options),
+    labels: labelsOf(definition.labels, given),
     meta: metaOf(definition, given, category, options),
   };
 }

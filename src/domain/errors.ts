@@ -59,6 +59,8 @@ export const errorCodes = {
   DEAD_LETTER_NOT_FOUND: "There is no such dead letter.",
   QUEUE_EXISTS: "There is a queue of this name already.",
   COUNT_MISMATCH: "The count that was confirmed is not the count there is.",
+  CONFIRMATION_MISMATCH: "What was confirmed is not what would be done.",
+  TENANT_NOT_FOUND: "There is no such tenant.",
   CURSOR_INVALID: "The cursor does not come from this list.",
   SERVICE_UNAVAILABLE: "The HTTP service cannot be reached, or does not answer as it should.",
   SCHEMA_OUTDATED: "The schema is older than this version of Millrace; run the migrations.",

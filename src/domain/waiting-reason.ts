@@ -217,6 +217,23 @@ function waiting(facts: WaitingFacts): Answer {
   return { reason: "next", text: "Nothing holds it back: the next free worker takes it." };
 }
 
+const plainTexts: Partial<Record<WaitingReason, string>> = {
+  running: "It runs.",
+  order_waiting: "An earlier job of its ordering key comes first.",
+  turn: "Other jobs come before it.",
+};
+
+/** For whoever may know of these jobs only: neither workers, nor other jobs, nor how many there are. */
+export function withoutOthers(told: Explanation, own: ReadonlySet<string>): Explanation {
+  return {
+    ...told,
+    text: plainTexts[told.reason] ?? told.text,
+    holders: told.holders
+      .filter(({ job }) => own.has(job))
+      .map(({ job }) => ({ job, worker: null })),
+  };
+}
+
 /** Nobody counts further than this. */
 export const mostCounted = 1_000;
 

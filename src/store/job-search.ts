@@ -2,12 +2,15 @@
 // and there is more while it has a `next`.
 
 import type { JobState } from "../domain/job-state.ts";
+import type { Label } from "./label.ts";
 
 export interface JobFilter {
   readonly tenant?: string | undefined;
   readonly id?: string | undefined;
   readonly key?: string | undefined;
   readonly correlationId?: string | undefined;
+  /** Of the tenant that is named, or of `default`. */
+  readonly label?: Label | undefined;
   readonly reference?: string | undefined;
   readonly queueIds?: readonly number[] | undefined;
   readonly type?: string | undefined;

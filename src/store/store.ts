@@ -6,6 +6,7 @@ import type { Token } from "../domain/token.ts";
 import type { BreakerStore } from "./breaker.ts";
 import type { Claimed } from "./claimed.ts";
 import type { FlowStore, LaneClaimed, LaneClaimRequest } from "./flow.ts";
+import type { Label } from "./label.ts";
 import type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 import type { ServiceStore } from "./service.ts";
@@ -47,6 +48,7 @@ export interface NewJob {
   /** Given in controlled queues only; their jobs are neither hinted nor claimed as they are stored. */
   readonly tenantSlot?: number | undefined;
   readonly lane?: number | undefined;
+  readonly labels?: readonly Label[] | undefined;
 }
 
 export interface Enqueued {

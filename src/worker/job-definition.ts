@@ -55,6 +55,8 @@ export interface JobOptions<Schema extends StandardSchemaV1, Result> {
   /** What becomes of a job that meets a rate limit: an error (the default), or a delay. */
   readonly whenRateLimited?: "refuse" | "delay";
   readonly payload?: Schema;
+  /** Paths of payload fields, such as "order.id", that jobs can be found by. */
+  readonly labels?: readonly string[];
   readonly category?: string;
   readonly additionalRequired?: readonly string[];
   readonly payloadVersion?: string;
@@ -78,6 +80,7 @@ export interface JobDefinition<Input = unknown, Output = Input, Result = unknown
   readonly rules: PayloadRules | null;
   readonly delaysWhenLimited: boolean;
   readonly schema: StandardSchemaV1<Input, unknown> | undefined;
+  readonly labels: readonly string[] | undefined;
   readonly category: string | undefined;
   readonly additionalRequired: readonly string[] | undefined;
   readonly payloadVersion: string | undefined;
@@ -116,6 +119,7 @@ export function defineJob<
     rules: rulesOf(options),
     delaysWhenLimited: checkWhenLimited(options.whenRateLimited),
     schema: options.payload as StandardSchemaV1<StandardSchemaV1.InferInput<Schema>> | undefined,
+    labels: checkLabels(options.labels),
     category: options.category,
     additionalRequired: options.additionalRequired,
     payloadVersion: options.payloadVersion,
@@ -149,6 +153,20 @@ function checkWhenLimited(value: "refuse" | "delay" = "refuse"): boolean {
   if (value === "refuse" || value === "delay") return value === "delay";
   throw new MillraceError("OPTION_INVALID", 'whenRateLimited must be "refuse" or "delay".');
 }
+
+const mostLabels = 10;
+
+function checkLabels(labels: readonly string[] | undefined): readonly string[] | undefined {
+  if (labels === undefined || (Array.isArray(labels) && labels.length === 0)) return undefined;
+  const isList = Array.isArray(labels) && labels.length <= mostLabels;
+  if (isList && labels.every((name) => isName(name) && !name.includes(":")))
+    return Object.freeze([...new Set(labels)]);
+  throw new MillraceError(
+    "OPTION_INVALID",
+    `labels must be up to ${mostLabels} paths of payload fields, without colons.`,
+  );
+}
+
 export const isName = (name: unknown): name is string =>
   typeof name === "string" && name.length > 0 && name.length <= 200 && printable.test(name);
 

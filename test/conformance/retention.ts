@@ -64,6 +64,31 @@ export const retention: Topic = (stage) => {
     expect((await prune()).partitions).toBe(0);
   });
 
+  it("forgets labels with the records of their jobs, and no others", async () => {
+    await attachOld(9, 14, 13);
+    const label = (id: string) =>
+      stage().sql(
+        "insert into millrace.job_label (tenant, name, value, job_id) values ('default', 'n', '1', $1)",
+        [id],
+      );
+    const [old, kept] = [await completed(9, 12), await completed(9, 3)];
+    const queue = await stage().store.configureQueue("", randomUUID(), { deadRetentionDays: 5 });
+    const died = await stage().running(queue.id);
+    await stage().settle(died, dead);
+    await stage().sql(
+      "update millrace.dead_job set finished_at = now() - interval '6 days' where id = $1",
+      [died.id],
+    );
+    const ids = [old.id, kept.id, died.id];
+    for (const id of ids) await label(id);
+    await prune();
+    const left = await stage().sql(
+      "select job_id from millrace.job_label where job_id = any($1::uuid[])",
+      [ids],
+    );
+    expect(left).toEqual([{ job_id: kept.id }]);
+  });
+
   it("holds up neither readers nor writers, and finishes later what somebody still reads", async () => {
     await attachOld(8, 10, 1);
     const reader = await stage().session();

@@ -45,7 +45,7 @@ export function accessSuite(): void {
   const harmless = ({ id, path }: Operation) =>
     (id === "readEvents" ? `${path}?kinds=nonsense` : path)
       .replace(/\/api\/queues\/\{id\}/, "/api/queues/2000000000")
-      .replace("{id}", randomUUID());
+      .replace(/\{(id|name)\}/, randomUUID());
 
   describe("security 1: every route", () => {
     test("is in the document, is served, and says who may call it", async () => {
@@ -68,7 +68,16 @@ export function accessSuite(): void {
       const queues = ["listQueues", "readQueue"];
       const own = ["readSession", "deleteSession"];
       expect(of("producer")).toEqual(
-        [...items, ...queues, ...own, "enqueueJob", "listJobs", "readJob", "cancelJob"].sort(),
+        [
+          ...items,
+          ...queues,
+          ...own,
+          "enqueueJob",
+          "listJobs",
+          "readJob",
+          "explainJob",
+          "cancelJob",
+        ].sort(),
       );
       const leases = ["nextItem", "takeNextItem", "settleItem", "renewItem"];
       expect(of("robot")).toEqual([...items, ...queues, ...own, ...leases].sort());
@@ -77,7 +86,9 @@ export function accessSuite(): void {
       expect(reads.every(({ method }) => method === "GET")).toBe(true);
       const adminOnly = of("admin").filter((id) => !of("manager").includes(id));
       const keys = ["createKey", "listKeys", "readKey", "revokeKey", "rotateKey"];
-      expect(adminOnly).toEqual([...keys, "verifyAudit"].sort());
+      const tenants = ["listTenants", "readTenant", "updateTenant", "eraseTenant"];
+      const pauses = ["pauseTenant", "resumeTenant"];
+      expect(adminOnly).toEqual([...keys, ...tenants, ...pauses, "verifyAudit"].sort());
       for (const { id, path } of all)
         if (path.startsWith("/api/jobs/admin")) expect(of("staff"), id).not.toContain(id);
       const open = all.filter(({ access }) => access === "public").map(({ path }) => path);

@@ -122,6 +122,51 @@ describe("the client", () => {
     expect(await client.deadLetters({ queue, type: "other" })).toEqual([]);
   });
 
+  test("finds jobs by a label of their type", async () => {
+    const queue = newQueue();
+    const job = defineJob({ type: "paid", queue, labels: ["order.id"] });
+    const client = connect();
+    const { id } = await client.enqueue(job, { order: { id: queue } }, { reference: "r" });
+    const [found, ...others] = await client.findByLabel("order.id", queue);
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({ id, queue, type: "paid", state: "ready", reference: "r" });
+    expect(await client.findByLabel("order.id", queue, { tenant: "other" })).toEqual([]);
+  });
+
+  test("explains jobs, works breakers, and looks after tenants until one is erased", async () => {
+    const client = connect();
+    const queue = newQueue();
+    const job = greet(queue);
+    const { id } = await client.enqueue(job, { name: "Ada" }, { tenant: queue, delayMs: 60_000 });
+    expect(await client.explain(id)).toMatchObject({ job: id, state: "scheduled" });
+    expect(await client.explain(id)).toMatchObject({ reason: "delayed", holders: [] });
+    expect((await client.explain(id)).until).toBeInstanceOf(Date);
+    await http.millrace.breakers.configure(queue, {});
+    expect(await client.breakers.open(queue, "down")).toMatchObject({
+      state: "OPEN",
+      reason: "down",
+    });
+    expect((await client.breakers.list()).map(({ name }) => name)).toContain(queue);
+    expect(await client.breakers.close(queue, "up")).toMatchObject({
+      state: "CLOSED",
+      openings: 1,
+    });
+    expect(await client.breakers.reset(queue, "tidy")).toMatchObject({ openings: 0 });
+    expect(await client.breakers.get(newQueue())).toBe(null);
+    const settings = { weight: 2, rateLimit: { limit: 5, windowMs: 1_000 } };
+    expect(await client.tenants.configure(queue, settings)).toMatchObject(settings);
+    expect((await client.tenants.pause(queue)).paused).toBe(true);
+    expect((await client.tenants.resume(queue)).paused).toBe(false);
+    const own = (await client.tenants.list()).find(({ name }) => name === queue);
+    expect(own).toEqual({ name: queue, ...settings, paused: false });
+    const erased = await client.tenants.erase(queue, "they left");
+    expect(erased).toEqual({ waiting: 1, deadLetters: 0, history: 0 });
+    expect(await client.get(id, { payload: true })).toMatchObject({
+      state: "deleted",
+      payload: null,
+    });
+  });
+
   test("needs nothing of Node", () => {
     const graph = readImportGraph(join(import.meta.dirname, "..", ".."), "src");
     const reached = new Set(["src/client.ts"]);

@@ -27,6 +27,7 @@ export function refusalsSuite(): void {
       "/api/queues",
       "/api/jobs/admin/dlq",
       "/api/triggers",
+      "/api/tenants",
     ])
       expect(await codeOf("GET", `${path}?cursor=${next_cursor ?? "eyJsaXN0IjoieCJ9"}`)).toBe(
         "CURSOR_INVALID",

@@ -76,6 +76,7 @@ export async function acmeWorld(http: Http): Promise<World> {
     marks: new RegExp(`${secretWord}|acme`, "i"),
     targets: {
       readJob: { id: enqueued.id },
+      explainJob: { id: enqueued.id },
       cancelJob: { id: enqueued.id, body: {} },
       retryJob: { id: enqueued.id, body: notes },
       readQueue: ofQueue,
@@ -100,6 +101,11 @@ export async function acmeWorld(http: Http): Promise<World> {
       readKey: { id: keyId },
       rotateKey: { id: keyId, body: {} },
       revokeKey: { id: keyId },
+      readTenant: { id: "acme" },
+      updateTenant: { id: "acme", body: { weight: 7 } },
+      pauseTenant: { id: "acme" },
+      resumeTenant: { id: "acme" },
+      eraseTenant: { id: "acme", query: "?confirm=acme&notes=theirs" },
     },
     async stillThere() {
       const manager = await http.key("manager", "acme");
@@ -115,6 +121,8 @@ export async function acmeWorld(http: Http): Promise<World> {
         lock_expires_at: held.lock_expires_at,
       });
       expect((await http.call("GET", `/api/keys/${keyId}`)).body.revoked_at).toBe(null);
+      const tenant = (await http.call("GET", "/api/tenants/acme")).body;
+      expect(tenant).toMatchObject({ weight: 1, paused: false });
       const still = await http.call("GET", `/api/triggers/${timed.id}`, { key: manager });
       expect(still.body.enabled).toBe(true);
       const { webhooks } = (await http.call("GET", "/api/webhooks", { key: manager })).body;

@@ -7,6 +7,7 @@ import type { Queue, QueueSettings } from "../../store/queue.ts";
 import type { Enqueued, Reprocessed, WorkerPresence } from "../../store/store.ts";
 import type { JobDefinition } from "../../worker/job-definition.ts";
 import type { EnqueueOptions } from "../new-job.ts";
+import { RemoteBreakers } from "./breakers.ts";
 import { HttpCaller, type HttpClientOptions, pause } from "./caller.ts";
 import {
   configureQueue,
@@ -17,7 +18,15 @@ import {
   type RemoteDeadLetter,
   type RemoteDeadLetterFilter,
 } from "./operations.ts";
-import { type RemoteJob, toRemoteJob } from "./remote-job.ts";
+import {
+  type FoundJob,
+  type RemoteExplanation,
+  type RemoteJob,
+  toExplanation,
+  toFoundJob,
+  toRemoteJob,
+} from "./remote-job.ts";
+import { RemoteTenants } from "./tenants.ts";
 
 export type RemoteEnqueueOptions = Omit<EnqueueOptions, "tx">;
 
@@ -26,14 +35,24 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface FindOptions {
+  readonly tenant?: string;
+  /** 200 at most. */
+  readonly limit?: number;
+}
+
 type Wire = Record<string, unknown>;
 const mostPerCall = 1_000;
 
 export class HttpClient {
+  readonly breakers: RemoteBreakers;
+  readonly tenants: RemoteTenants;
   readonly #caller: HttpCaller;
 
   constructor(options: HttpClientOptions) {
     this.#caller = new HttpCaller(options);
+    this.breakers = new RemoteBreakers(this.#caller);
+    this.tenants = new RemoteTenants(this.#caller);
   }
 
   /** For robots, and for routes that have no method here. */
@@ -88,6 +107,17 @@ export class HttpClient {
     return jobs[0] === undefined ? null : this.get(String(jobs[0].id));
   }
 
+  /** The newest jobs with this value in a payload field that their type declares as a label. */
+  async findByLabel(
+    name: string,
+    value: string | number | boolean,
+    { tenant = this.#caller.tenant, limit = 50 }: FindOptions = {},
+  ): Promise<FoundJob[]> {
+    const query = { label: `${name}:${value}`, tenant_id: tenant, limit };
+    const { jobs } = await this.#caller.call<{ jobs: Wire[] }>("GET", "/api/jobs", { query });
+    return jobs.map(toFoundJob);
+  }
+
   /** Waits for the job's end and gives its result; throws JOB_FAILED when it ended otherwise. */
   async result(id: string, options: WaitOptions = {}): Promise<unknown> {
     const { state, result, error, payloadMasked } = await this.waitFor(id, options);
@@ -111,6 +141,12 @@ export class HttpClient {
         throw new MillraceError("TIMEOUT", `Job ${id} is still ${state}.`, { details: { state } });
       await pause(Math.min(1_000, 50 * 2 ** Math.min(tries, 5)), signal);
     }
+  }
+
+  /** Why the job is not running now. */
+  async explain(id: string): Promise<RemoteExplanation> {
+    const path = `/api/jobs/${encodeURIComponent(id)}/explain`;
+    return toExplanation(await this.#caller.call<Wire>("GET", path));
   }
 
   async cancel(id: string, reason?: string): Promise<"cancelled" | "requested" | "ended"> {
@@ -180,6 +216,7 @@ export class HttpClient {
       reference: options.reference,
       priority: options.priority ?? definition.priority,
       category: definition.category,
+      labels: definition.labels,
       delay_ms: options.delayMs,
       expires_in_ms: options.expiresInMs ?? definition.expiresInMs,
       max_attempts: options.maxAttempts ?? definition.maxAttempts,

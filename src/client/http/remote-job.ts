@@ -72,3 +72,52 @@ function runOf(wire: Wire): RemoteJob["timeline"][number] {
     ...(wire.times === 1 ? {} : { times: Number(wire.times) }),
   };
 }
+
+/** A job without what may be large. */
+export type FoundJob = Pick<
+  RemoteJob,
+  | "id"
+  | "type"
+  | "queue"
+  | "tenant"
+  | "state"
+  | "attempt"
+  | "reference"
+  | "createdAt"
+  | "finishedAt"
+>;
+
+export const toFoundJob = (wire: Wire): FoundJob => ({
+  id: String(wire.id),
+  type: String(wire.type),
+  queue: String(wire.queue),
+  tenant: String(wire.tenant_id),
+  state: wire.state as Job["state"],
+  attempt: Number(wire.attempt),
+  reference: text(wire.reference),
+  createdAt: new Date(String(wire.created_at)),
+  finishedAt: date(wire.finished_at),
+});
+
+export interface RemoteExplanation {
+  readonly job: string;
+  readonly state: Job["state"];
+  /** A code; the guide to flow control lists them. */
+  readonly reason: string;
+  readonly text: string;
+  readonly until: Date | null;
+  readonly holders: readonly { readonly job: string; readonly worker: string | null }[];
+}
+
+export function toExplanation(wire: Wire): RemoteExplanation {
+  const [reason = {}] = wire.reasons as Wire[];
+  const holders = (reason.holders ?? []) as { job_id: string; worker: string | null }[];
+  return {
+    job: String(wire.job_id),
+    state: wire.state as Job["state"],
+    reason: String(reason.code),
+    text: String(reason.message),
+    until: date(reason.until),
+    holders: holders.map(({ job_id, worker }) => ({ job: job_id, worker })),
+  };
+}

@@ -55,7 +55,13 @@ export const readCluster = defineRoute({
           }),
           dispatch: z.enum(["brokered", "direct"]),
           redis: z.enum(["ok", "unreachable", "unused"]),
-          postgres: z.object({ status: z.literal("ok"), version: z.string() }),
+          postgres: z.object({
+            status: z.literal("ok"),
+            version: z.string(),
+            row_security: z
+              .enum(["on", "off"])
+              .describe("Off: the role of tenants could not be made; the service checks alone."),
+          }),
         }),
       ),
     },

@@ -25,6 +25,11 @@ export const tenantId = name.describe(
   "The tenant. A key that belongs to a tenant may only name its own.",
 );
 
+export const labelPaths = z
+  .array(name.refine((path) => !path.includes(":"), "must not have a colon"))
+  .max(10)
+  .describe('Paths of payload fields, such as "order.id", that the job can be found by.');
+
 export const paging = {
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional().describe("`next_cursor` of the page before."),

@@ -19,6 +19,7 @@ const newItem = {
   priority,
   idempotency_key: field.name.optional(),
   correlation_id: field.name.optional(),
+  labels: field.labelPaths.optional(),
   delay_ms: z
     .int()
     .min(0)

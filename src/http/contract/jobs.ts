@@ -16,6 +16,7 @@ const newJob = z.strictObject({
   reference: field.name.optional(),
   priority: field.name.optional().describe("A label: high, normal, low, or one of your own."),
   category: field.name.optional(),
+  labels: field.labelPaths.optional(),
   delay_ms: milliseconds(0).optional(),
   expires_in_ms: milliseconds(1).optional(),
   max_attempts: z.int().min(1).max(1000).optional(),
@@ -101,6 +102,10 @@ const filters = {
   correlation_id: field.name.optional(),
   reference: field.name.optional(),
   idempotency_key: field.name.optional(),
+  label: field
+    .text(1_000)
+    .optional()
+    .describe("`name:value` of a label, of the tenant that is named or of `default`."),
   created_from: field.time.optional(),
   created_to: field.time.optional(),
   ...field.paging,

@@ -27,7 +27,11 @@ const cluster = serve(contract.readCluster, async (_, { store, millrace }) => {
       leader: { in_office: inOffice, term, holder, elected_at: electedAt?.toISOString() ?? null },
       dispatch,
       redis: config.redis.use ? redis : ("unused" as const),
-      postgres: { status: "ok" as const, version: store.serverVersion },
+      postgres: {
+        status: "ok" as const,
+        version: store.serverVersion,
+        row_security: (await store.service.isSecured()) ? ("on" as const) : ("off" as const),
+      },
     },
   };
 });

@@ -22,7 +22,7 @@ function toQuery(filter: contract.DeadLetterQueryInput, identity: Identity): Dea
 }
 
 const list = serve(contract.listDeadLetters, async ({ query, identity }, { store }) => {
-  const { deadLetters } = store.service;
+  const { deadLetters } = store.service.readsOf(identity.tenant);
   const wanted = toQuery(query, identity);
   const [diedAt, id] = readCursor("dlq", [instantShape, uuidShape], query.cursor) ?? [];
   const before = diedAt === undefined || id === undefined ? null : { diedAt, id };
@@ -41,10 +41,10 @@ const list = serve(contract.listDeadLetters, async ({ query, identity }, { store
   };
 });
 
-async function findLetter(id: string, identity: Identity, { millrace }: Service): Promise<Job> {
-  const job = await millrace.get(id);
+async function findLetter(id: string, identity: Identity, { store }: Service): Promise<Job> {
+  const [job] = await store.service.readsOf(identity.tenant).find([id]);
   const isLetter = job?.state === "dead" || job?.state === "discarded";
-  if (job === null || !isLetter || !maySee(identity, job.tenant))
+  if (job === undefined || !isLetter || !maySee(identity, job.tenant))
     throw new MillraceError("DEAD_LETTER_NOT_FOUND");
   return job;
 }
@@ -75,7 +75,7 @@ type Many = Call<typeof contract.reprocessDeadLetters | typeof contract.discardD
 
 /** The ids of all that match and wait for review, if they are as many as was confirmed. */
 async function confirmed(body: Many, identity: Identity, { store }: Service): Promise<string[]> {
-  const { deadLetters } = store.service;
+  const { deadLetters } = store.service.readsOf(identity.tenant);
   const wanted = { ...toQuery(body.filter, identity), status: "pending_review" as const };
   const count = await deadLetters.count(wanted);
   if (count !== body.confirm_count)
@@ -102,7 +102,9 @@ const statistics = serve(
   contract.readDeadLetterStatistics,
   async ({ query, identity }, service) => {
     const tenant = tenantToRead(identity, query.tenant_id);
-    const found = await service.store.service.deadLetters.statistics(tenant);
+    const found = await service.store.service
+      .readsOf(identity.tenant)
+      .deadLetters.statistics(tenant);
     return {
       status: 200 as const,
       body: {

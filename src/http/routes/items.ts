@@ -10,7 +10,7 @@ import * as contract from "../contract/items.ts";
 import { type Identity, maySee, tenantToActOn } from "../identity.ts";
 import { type Call, type Served, type Service, serve } from "../served.ts";
 import { itemView, leasedItemView, weightOfPriority } from "../views.ts";
-import { oneKey } from "./jobs.ts";
+import { oneKey } from "./job-requests.ts";
 
 const defaultLeaseSeconds = 60;
 const deletedWithoutNotes = "deleted over HTTP";
@@ -51,7 +51,7 @@ async function add(
   const key = oneKey(headerKey, body.idempotency_key);
   const [enqueued] = await millrace.enqueueInto([
     {
-      definition: defineJob({ type: "item", queue: queue.name }),
+      definition: defineJob({ type: "item", queue: queue.name, labels: body.labels ?? [] }),
       payload: body.payload,
       queue,
       weight: weightOfPriority(body.priority, priorities),
@@ -121,7 +121,7 @@ const isLimited = ({ concurrency, throttle, laned, ageingStepMs }: Queue): boole
   laned || concurrency !== null || throttle !== null || ageingStepMs !== null;
 
 async function findItem(id: string, identity: Identity, { store }: Service): Promise<Item> {
-  const item = await store.service.items.find(id);
+  const item = await store.service.readsOf(identity.tenant).item(id);
   if (item === null || !maySee(identity, item.tenant)) throw new MillraceError("ITEM_NOT_FOUND");
   return item;
 }

@@ -1,13 +1,15 @@
-import type { JobRequest } from "../../client/intake.ts";
-import type { EnqueueOptions } from "../../client/new-job.ts";
+import { parseLabel } from "../../client/labels.ts";
 import { MillraceError } from "../../domain/errors.ts";
 import type { Job } from "../../domain/job.ts";
-import { defineJob } from "../../worker/job-definition.ts";
+import { withoutOthers } from "../../domain/waiting-reason.ts";
+import type { ServiceReads } from "../../store/service.ts";
+import { explainJob } from "../contract/explain.ts";
 import * as contract from "../contract/jobs.ts";
-import { type Identity, maySee, tenantToActOn, tenantToRead } from "../identity.ts";
+import { type Identity, maySee, tenantToRead } from "../identity.ts";
 import { readCursor, uuidShape, writeCursor } from "../input.ts";
 import { type Call, type Served, type Service, serve } from "../served.ts";
 import { jobView, summaryView } from "../views.ts";
+import { toRequests } from "./job-requests.ts";
 
 const enqueue = serve(contract.enqueueJob, async ({ body, headers, identity }, service) => {
   const isMany = "jobs" in body;
@@ -29,119 +31,9 @@ const enqueue = serve(contract.enqueueJob, async ({ body, headers, identity }, s
   return { status, body: first };
 });
 
-type NewJob = contract.NewJobBody;
-
-/** Most jobs of one request are of one type and one queue: what they share is found once. */
-async function toRequests(
-  jobs: readonly NewJob[],
-  keyOf: (index: number) => string | undefined,
-  identity: Identity,
-  { millrace }: Service,
-): Promise<JobRequest[]> {
-  const shared = new Map<string, Shared>();
-  const requests: JobRequest[] = [];
-  let last: Shared | undefined;
-  for (let i = 0; i < jobs.length; i++) {
-    const job = jobs[i] as NewJob;
-    if (last === undefined || !isAlike(job, last)) {
-      const about = describeKind(job, millrace);
-      const known = shared.get(about.key) ?? (await findShared(about, identity, millrace));
-      shared.set(about.key, known);
-      last = known;
-    }
-    const { definition, queue } = last;
-    const options = toOptions(job, last.plain, keyOf(i));
-    requests.push({ definition, queue, payload: job.payload, options });
-  }
-  return requests;
-}
-
-/** What jobs of one kind have in common, and the first of them. */
-interface Shared extends Pick<JobRequest, "definition" | "queue"> {
-  readonly of: NewJob;
-  readonly isGoverned: boolean;
-  readonly plain: { readonly tenant: string };
-}
-
-/** Without looking anything up. A governed job may name another tenant in its payload. */
-const isAlike = (job: NewJob, { of, isGoverned }: Shared): boolean =>
-  !isGoverned &&
-  job.type === of.type &&
-  job.queue === of.queue &&
-  job.tenant_id === of.tenant_id &&
-  job.category === of.category;
-
-function describeKind(job: NewJob, { config }: Service["millrace"]) {
-  const category = job.category ?? config.categories.categoryOf(job.type)?.name;
-  const named = category === undefined ? job.tenant_id : governedTenant(job);
-  const key = [job.type, job.queue, category ?? "", named ?? ""].join("\n");
-  return { key, job, category, named };
-}
-
-async function findShared(
-  { job, category, named }: ReturnType<typeof describeKind>,
-  identity: Identity,
-  { queueCache }: Service["millrace"],
-): Promise<Shared> {
-  const tenant = tenantToActOn(identity, named);
-  const { type, queue } = job;
-  return {
-    of: job,
-    isGoverned: category !== undefined,
-    plain: Object.freeze({ tenant }),
-    definition: defineJob({ type, queue, ...(category === undefined ? {} : { category }) }),
-    queue: await queueCache.resolve(tenant, queue),
-  };
-}
-
-/** A governed job says in its envelope whose it is; the request may repeat that, not contradict it. */
-function governedTenant(job: NewJob): string | undefined {
-  const inside = envelopeTenant(job.payload);
-  if (inside !== undefined && job.tenant_id !== undefined && inside !== job.tenant_id)
-    throw new MillraceError("TENANT_FORBIDDEN");
-  return job.tenant_id ?? inside;
-}
-
-const rare = [
-  ...["idempotency_key", "priority", "correlation_id", "reference"],
-  ...["delay_ms", "expires_in_ms", "max_attempts"],
-] as readonly (keyof NewJob)[];
-
-function toOptions(
-  job: NewJob,
-  plain: Shared["plain"],
-  headerKey: string | undefined,
-): EnqueueOptions {
-  if (headerKey === undefined && rare.every((name) => job[name] === undefined)) return plain;
-  const options: { -readonly [K in keyof EnqueueOptions]: EnqueueOptions[K] } = { ...plain };
-  const key = oneKey(headerKey, job.idempotency_key);
-  if (key !== undefined) options.key = key;
-  if (job.priority !== undefined) options.priority = job.priority;
-  if (job.correlation_id !== undefined) options.correlationId = job.correlation_id;
-  if (job.reference !== undefined) options.reference = job.reference;
-  if (job.delay_ms !== undefined) options.delayMs = job.delay_ms;
-  if (job.expires_in_ms !== undefined) options.expiresInMs = job.expires_in_ms;
-  if (job.max_attempts !== undefined) options.maxAttempts = job.max_attempts;
-  return options;
-}
-
-function envelopeTenant(payload: unknown): string | undefined {
-  if (typeof payload !== "object" || payload === null || !("tenant_id" in payload))
-    return undefined;
-  return String(payload.tenant_id);
-}
-
-export function oneKey(header: string | undefined, body: string | undefined): string | undefined {
-  if (header === undefined || body === undefined || header === body) return body ?? header;
-  throw new MillraceError(
-    "REQUEST_INVALID",
-    "headers.idempotency-key: it contradicts the body's idempotency_key",
-  );
-}
-
-async function findJob(id: string, identity: Identity, { millrace }: Service): Promise<Job> {
-  const job = await millrace.get(id);
-  if (job === null || !maySee(identity, job.tenant)) throw new MillraceError("JOB_NOT_FOUND");
+export async function findJob(id: string, identity: Identity, { store }: Service): Promise<Job> {
+  const [job] = await store.service.readsOf(identity.tenant).find([id]);
+  if (job === undefined || !maySee(identity, job.tenant)) throw new MillraceError("JOB_NOT_FOUND");
   return job;
 }
 
@@ -150,10 +42,11 @@ async function list(
   { store }: Service,
 ) {
   const tenant = tenantToRead(identity, query.tenant_id);
+  const reads = store.service.readsOf(identity.tenant);
   const [before = null] = readCursor("jobs", [uuidShape], query.cursor) ?? [];
   const queueIds =
-    query.queue === undefined ? undefined : await queueIdsOf(query.queue, tenant, store);
-  const { jobs, next } = await store.service.search.jobs(
+    query.queue === undefined ? undefined : await queueIdsOf(query.queue, tenant, reads);
+  const { jobs, next } = await reads.search.jobs(
     {
       tenant,
       queueIds,
@@ -163,6 +56,7 @@ async function list(
       key: query.idempotency_key,
       correlationId: query.correlation_id,
       reference: query.reference,
+      label: query.label === undefined ? undefined : parseLabel(query.label),
       createdFrom: query.created_from === undefined ? undefined : new Date(query.created_from),
       createdTo: query.created_to === undefined ? undefined : new Date(query.created_to),
     },
@@ -180,9 +74,9 @@ async function list(
 async function queueIdsOf(
   name: string,
   tenant: string | undefined,
-  { service }: Service["store"],
+  reads: ServiceReads,
 ): Promise<number[]> {
-  const queues = await service.queues.list(tenant ?? null);
+  const queues = await reads.queues.list(tenant ?? null);
   return queues.filter((queue) => queue.name === name).map(({ id }) => id);
 }
 
@@ -207,6 +101,34 @@ async function mayShowPayload(
   await store.service.audit.add(entry);
   return true;
 }
+
+const explain = serve(explainJob, async ({ params, identity }, service) => {
+  const { tenant, id } = await findJob(params.id, identity, service);
+  const all = await service.millrace.explain(id);
+  const told = identity.tenant === null ? all : withoutOthers(all, await ownOf(all, tenant));
+  const { reason: code, text: message, until, holders } = told;
+  return {
+    status: 200 as const,
+    body: {
+      job_id: id,
+      state: told.state,
+      running: told.state === "running",
+      reasons: [
+        {
+          ...{ code, message, until: until?.toISOString() ?? null },
+          holders: holders.map(({ job, worker }) => ({ job_id: job, worker })),
+        },
+      ],
+    },
+  };
+
+  async function ownOf({ holders }: typeof all, owner: string): Promise<Set<string>> {
+    const jobs = await service.store.service
+      .readsOf(identity.tenant)
+      .find(holders.map(({ job }) => job));
+    return new Set(jobs.filter((job) => job.tenant === owner).map((job) => job.id));
+  }
+});
 
 const cancel = serve(contract.cancelJob, async ({ params, body, identity }, service) => {
   const job = await findJob(params.id, identity, service);
@@ -237,7 +159,7 @@ const noCounts = { enqueued: 0, completed: 0, dead: 0, removed: 0, retried: 0, d
 
 const statistics = serve(contract.readAdminStatistics, async ({ identity }, { store }) => {
   const { tenant } = identity;
-  const visible = await store.service.queues.list(tenant);
+  const visible = await store.service.readsOf(tenant).queues.list(tenant);
   // What a shared queue counts is everybody's.
   const own = tenant === null ? visible : visible.filter((queue) => queue.tenant === tenant);
   const counts = await store.counts(own.map(({ id }) => id));
@@ -257,6 +179,7 @@ export const jobRoutes: readonly Served[] = [
   enqueue,
   serve(contract.listJobs, list),
   read,
+  explain,
   cancel,
   retry,
   serve(contract.listAdminQueue, list),

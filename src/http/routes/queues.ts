@@ -9,7 +9,7 @@ import { queueView } from "../views.ts";
 
 /** A shared queue is there for everybody; another tenant's is not there at all. */
 async function findQueue(id: number, identity: Identity, { store }: Service): Promise<QueueRecord> {
-  const queue = await store.service.queues.find(id);
+  const queue = await store.service.readsOf(identity.tenant).queues.find(id);
   if (queue === null || !(queue.tenant === "" || maySee(identity, queue.tenant)))
     throw new MillraceError("QUEUE_NOT_FOUND");
   return queue;
@@ -29,7 +29,8 @@ async function ownQueue(id: number, identity: Identity, service: Service): Promi
 const list = serve(contract.listQueues, async ({ query, identity }, { store }) => {
   const tenant = tenantToRead(identity, query.tenant_id) ?? null;
   const [after = "0"] = readCursor("queues", [numberShape], query.cursor) ?? [];
-  const all = (await store.service.queues.list(tenant)).filter(({ id }) => id > Number(after));
+  const { queues } = store.service.readsOf(identity.tenant);
+  const all = (await queues.list(tenant)).filter(({ id }) => id > Number(after));
   const shown = all.slice(0, query.limit);
   const last = all.length > shown.length ? shown.at(-1) : undefined;
   return {

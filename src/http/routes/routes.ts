@@ -1,5 +1,6 @@
 import type { Served } from "../served.ts";
 import { automationRoutes } from "./automation.ts";
+import { breakerRoutes } from "./breakers.ts";
 import { clusterRoutes } from "./cluster.ts";
 import { deadLetterRoutes } from "./dead-letters.ts";
 import { eventRoutes } from "./events.ts";
@@ -9,6 +10,7 @@ import { metricRoutes } from "./metrics.ts";
 import { queueRoutes } from "./queues.ts";
 import { sessionRoutes } from "./session.ts";
 import { systemRoutes } from "./system.ts";
+import { tenantRoutes } from "./tenants.ts";
 
 export const routes: readonly Served[] = [
   ...systemRoutes,
@@ -21,4 +23,6 @@ export const routes: readonly Served[] = [
   ...clusterRoutes,
   ...metricRoutes,
   ...eventRoutes,
+  ...breakerRoutes,
+  ...tenantRoutes,
 ];

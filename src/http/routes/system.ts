@@ -71,11 +71,13 @@ const listAudit = serve(contract.listAudit, async ({ query, identity }, { store 
   const { action, target, limit } = query;
   const tenant = tenantToRead(identity, query.tenant_id);
   const [before] = readCursor("audit", [numberShape], query.cursor) ?? [];
-  const entries = await store.service.audit.list(
-    { tenant, action, target },
-    before === undefined ? null : Number(before),
-    limit + 1,
-  );
+  const entries = await store.service
+    .readsOf(identity.tenant)
+    .audit.list(
+      { tenant, action, target },
+      before === undefined ? null : Number(before),
+      limit + 1,
+    );
   const shown = entries.slice(0, limit);
   const last = entries.length > limit ? shown.at(-1) : undefined;
   return {

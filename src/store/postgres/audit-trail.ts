@@ -1,7 +1,7 @@
 // Reading the audit trail, and adding to it what no other statement writes itself.
 
 import type { AuditEntry, AuditHead, AuditLink, AuditStore } from "../audit.ts";
-import type { Database } from "./database.ts";
+import type { Reader } from "./database.ts";
 import { statement } from "./statement.ts";
 
 const add = statement(
@@ -40,7 +40,7 @@ const pruned = statement(
 
 const afterAll = "9223372036854775807";
 
-export function createAuditStore(database: Database): AuditStore {
+export function createAuditStore(database: Reader): AuditStore {
   return {
     async add({ tenant, actor, action, target, reason, details }) {
       const json = details === undefined ? null : JSON.stringify(details);

@@ -7,6 +7,7 @@ import type { Events } from "../../runtime/events.ts";
 import type { PoolUse } from "../figures.ts";
 import { Connection, type ConnectionOptions, clientConfig } from "./connection.ts";
 import { asUnavailable, isRetryable } from "./failures.ts";
+import { enterTenant, scoped } from "./row-security.ts";
 import { Renderer, type Statement } from "./statement.ts";
 
 export interface DatabaseOptions {
@@ -18,6 +19,9 @@ export interface DatabaseOptions {
   readonly clock: Clock;
   readonly random: () => number;
 }
+
+/** Whatever answers a statement: the database itself, or a tenant's view of it. */
+export type Reader = Pick<Database, "query">;
 
 export class Database {
   readonly renderer: Renderer;
@@ -48,9 +52,27 @@ export class Database {
     values: unknown[] = [],
   ): Promise<R[]> {
     const { name, text } = this.renderer.render(source);
+    return this.#retried(async () => (await this.#pool.query<R>({ name, text, values })).rows);
+  }
+
+  /** One statement that reads as the role of tenants: row-level security shows it this one's rows. */
+  async queryAs<R extends pg.QueryResultRow>(
+    tenant: string,
+    source: Statement,
+    values: unknown[] = [],
+  ): Promise<R[]> {
+    return this.#retried(() =>
+      this.transaction(async (query) => {
+        await query(enterTenant, [tenant]);
+        return query<R>(scoped(source), values);
+      }),
+    );
+  }
+
+  async #retried<T>(ask: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
-        return (await this.#pool.query<R>({ name, text, values })).rows;
+        return await ask();
       } catch (error) {
         if (tries >= 4 || !isRetryable(error)) throw asUnavailable(error);
         await this.#options.clock.sleep(20 * 2 ** tries * this.#options.random());

@@ -9,48 +9,78 @@ import type {
   DeadLetterStatus,
   DeadLetterStore,
 } from "../dead-letter.ts";
-import type { Database } from "./database.ts";
+import type { Reader } from "./database.ts";
 import { statement } from "./statement.ts";
 
 const statusOf = `case when d.state = 'discarded' then 'discarded' when d.reprocessed_as is not null then 'reprocessed'
     else 'pending_review' end`;
 
-const from = `millrace.dead_job d join millrace.queue q on q.id = d.queue_id and q.deleted_at is null
-  where ($1::text is null or d.tenant = $1::text) and ($2::text is null or ${statusOf} = $2::text)
+// Where to begin is part of the text: an index is of no use behind "or".
+const ofTenant = "d.tenant = $1::text";
+const ofFingerprint = "d.error_fingerprint = $6::text";
+const ways = {
+  all: "$1::text is null and $6::text is null",
+  tenant: `${ofTenant} and $6::text is null`,
+  fingerprint: `${ofFingerprint} and ($1::text is null or ${ofTenant})`,
+};
+
+const from = (way: keyof typeof ways) => `millrace.dead_job d
+  join millrace.queue q on q.id = d.queue_id and q.deleted_at is null
+  where ${ways[way]} and ($2::text is null or ${statusOf} = $2::text)
     and ($3::int is null or d.queue_id = $3::int) and ($4::text is null or d.type = $4::text)
-    and ($5::text is null or d.meta->>'category' = $5::text)
-    and ($6::text is null or d.error_fingerprint = $6::text) and ($7::text is null or d.error_class = $7::text)
+    and ($5::text is null or d.meta->>'category' = $5::text) and ($7::text is null or d.error_class = $7::text)
     and ($8::timestamptz is null or d.finished_at >= $8::timestamptz)
     and ($9::timestamptz is null or d.finished_at < $9::timestamptz)`;
 
-const list = statement(
-  "list_dead_letters",
-  `select d.id, d.tenant, d.queue_id, q.name as queue, d.meta->>'category' as category, d.type, ${statusOf} as status,
+const listBy = (way: keyof typeof ways) =>
+  statement(
+    `list_dead_letters_${way}`,
+    `select d.id, d.tenant, d.queue_id, q.name as queue, d.meta->>'category' as category, d.type, ${statusOf} as status,
     d.idempotency_key, d.correlation_id, d.error_class, d.error_fingerprint, d.error_message, d.attempt,
     d.reprocessed_as, d.closed_reason, d.created_at, d.finished_at, d.finished_at::text as place
-  from ${from} and ($10::timestamptz is null or (d.finished_at, d.id) < ($10::timestamptz, $11::uuid))
+  from ${from(way)} and (d.finished_at, d.id) < ($10::timestamptz, $11::uuid)
   order by d.finished_at desc, d.id desc limit $12::int`,
-);
+  );
 
-const count = statement("count_dead_letters", `select count(*)::float8 as letters from ${from}`);
+const countBy = (way: keyof typeof ways) =>
+  statement(`count_dead_letters_${way}`, `select count(*)::float8 as letters from ${from(way)}`);
 
-const mine = `from millrace.dead_job d join millrace.queue q on q.id = d.queue_id and q.deleted_at is null
-  where ($1::text is null or d.tenant = $1::text)`;
-const pending = `${mine} and d.state = 'dead' and d.reprocessed_as is null`;
+const lists = { all: listBy("all"), tenant: listBy("tenant"), fingerprint: listBy("fingerprint") };
+const counts = {
+  all: countBy("all"),
+  tenant: countBy("tenant"),
+  fingerprint: countBy("fingerprint"),
+};
+
+const wayOf = ({ tenant, fingerprint }: DeadLetterQuery): keyof typeof ways => {
+  if (fingerprint !== undefined) return "fingerprint";
+  return tenant === undefined ? "all" : "tenant";
+};
+
 const grouped = (key: string, of: string) =>
-  `(select coalesce(json_object_agg(k, n), '{}') from (select ${key} as k, count(*) as n ${of} group by 1) g)`;
+  `(select coalesce(json_object_agg(k, n), '{}') from (select ${key} as k, count(*) as n from ${of} group by 1) g)`;
 
-const statistics = statement(
-  "dead_letter_statistics",
-  `select ${grouped(statusOf, mine)} as by_status, ${grouped("d.error_class", pending)} as by_error_class,
-    ${grouped("coalesce(d.meta->>'category', '')", pending)} as by_category, ${grouped("q.name", pending)} as by_queue,
+/** All of it from one pass over the letters. */
+const statisticsOf = (name: string, mine: string) =>
+  statement(
+    name,
+    `with mine as materialized (
+    select ${statusOf} as status, d.error_class, coalesce(d.meta->>'category', '') as category, q.name as queue,
+      d.error_fingerprint as fingerprint, d.error_message, d.finished_at
+    from millrace.dead_job d join millrace.queue q on q.id = d.queue_id and q.deleted_at is null where ${mine}
+  ),
+  pending as (select * from mine where status = 'pending_review')
+  select ${grouped("status", "mine")} as by_status, ${grouped("error_class", "pending")} as by_error_class,
+    ${grouped("category", "pending")} as by_category, ${grouped("queue", "pending")} as by_queue,
     (select json_agg(g) from (
-      select d.error_fingerprint as fingerprint, count(*) as count, max(d.error_message) as message,
-        max(d.finished_at) as last_at
-      ${pending} group by 1 order by 2 desc, 1 limit 20) g) as fingerprints,
-    (select extract(epoch from now() - min(d.finished_at))::float8 ${pending}) as oldest,
-    (select count(*)::float8 ${mine} and d.finished_at > now() - interval '1 day') as last_day`,
-);
+      select fingerprint, count(*) as count, max(error_message) as message, max(finished_at) as last_at
+      from pending group by 1 order by 2 desc, 1 limit 20) g) as fingerprints,
+    (select extract(epoch from now() - min(finished_at))::float8 from pending) as oldest,
+    (select count(*)::float8 from mine where finished_at > now() - interval '1 day') as last_day`,
+  );
+
+const statistics = statisticsOf("dead_letter_statistics", "$1::text is null");
+const statisticsOfTenant = statisticsOf("dead_letter_statistics_of_tenant", ofTenant);
 
 interface LetterRow {
   [column: string]: unknown;
@@ -87,25 +117,28 @@ const parametersOf = (query: DeadLetterQuery) => [
   query.to ?? null,
 ];
 
-export const createDeadLetterStore = (database: Database): DeadLetterStore => ({
+export const createDeadLetterStore = (database: Reader): DeadLetterStore => ({
   list: (query, before, limit) => listLetters(database, query, before, limit),
   async count(query) {
-    const [row] = await database.query<{ letters: number }>(count, parametersOf(query));
+    const [row] = await database.query<{ letters: number }>(
+      counts[wayOf(query)],
+      parametersOf(query),
+    );
     return row?.letters ?? 0;
   },
   statistics: (tenant) => readStatistics(database, tenant),
 });
 
 async function listLetters(
-  database: Database,
+  database: Reader,
   query: DeadLetterQuery,
   before: DeadLetterPlace | null,
   limit: number,
 ): Promise<DeadLetterPage> {
-  const rows = await database.query<LetterRow>(list, [
+  const rows = await database.query<LetterRow>(lists[wayOf(query)], [
     ...parametersOf(query),
-    before?.diedAt ?? null,
-    before?.id ?? null,
+    before?.diedAt ?? "infinity",
+    before?.id ?? "ffffffff-ffff-ffff-ffff-ffffffffffff",
     limit + 1,
   ]);
   const shown = rows.slice(0, limit);
@@ -148,10 +181,13 @@ interface StatisticsRow {
 }
 
 async function readStatistics(
-  database: Database,
+  database: Reader,
   tenant: string | undefined,
 ): Promise<DeadLetterStatistics> {
-  const [row] = await database.query<StatisticsRow>(statistics, [tenant ?? null]);
+  const [row] = await database.query<StatisticsRow>(
+    tenant === undefined ? statistics : statisticsOfTenant,
+    [tenant ?? null],
+  );
   return {
     byStatus: row?.by_status ?? {},
     byErrorClass: row?.by_error_class ?? {},

@@ -66,6 +66,10 @@ const reprocess = statement(
     update millrace.unique_name n set job_id = $2::uuid where n.job_id = $1::uuid and n.scope like 'ref:%'
       and exists (select from inserted)
   ),
+  relabelled as (
+    insert into millrace.job_label (tenant, name, value, job_id)
+    select l.tenant, l.name, l.value, i.id from inserted i join millrace.job_label l on l.job_id = $1::uuid
+  ),
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, enqueued)
     select queue_id, gen_random_uuid(), date_trunc('minute', now()), 1 from inserted

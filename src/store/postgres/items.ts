@@ -3,7 +3,7 @@
 import type { JobState } from "../../domain/job-state.ts";
 import type { Timeline } from "../../domain/timeline.ts";
 import type { ExceptionType, Item } from "../item.ts";
-import type { Database } from "./database.ts";
+import type { Reader } from "./database.ts";
 import { statement } from "./statement.ts";
 
 const own = "id, queue_id, tenant, reference";
@@ -76,7 +76,7 @@ export const toItem = (row: ItemRow): Item => ({
   updatedAt: row.updated_at,
 });
 
-export async function findItem(database: Database, id: string): Promise<Item | null> {
+export async function findItem(database: Reader, id: string): Promise<Item | null> {
   const [row] = await database.query<ItemRow>(read, [id]);
   return row === undefined ? null : toItem(row);
 }

@@ -34,6 +34,15 @@ export const laneParameters = (jobs: readonly NewJob[]): [string, string] => [
   arrayText(jobs.map((job) => job.lane ?? 0)),
 ];
 
+export function labelParameters(jobs: readonly NewJob[]): [string, string, string] {
+  const rows = jobs.flatMap(({ id, labels = [] }) => labels.map((label) => ({ id, ...label })));
+  return [
+    arrayText(rows.map(({ id }) => id)),
+    arrayText(rows.map(({ name }) => name)),
+    arrayText(rows.map(({ value }) => value)),
+  ];
+}
+
 /** What $3 … $9 are when the jobs differ in id and payload only; null when they differ in more. */
 export function alikeParameters(jobs: readonly NewJob[]): string[] | null {
   const [first] = jobs;

@@ -3,7 +3,7 @@
 
 import type { JobState } from "../../domain/job-state.ts";
 import type { JobFilter, JobPage, JobSummary } from "../job-search.ts";
-import type { Database } from "./database.ts";
+import type { Reader } from "./database.ts";
 import { statement } from "./statement.ts";
 
 const common = `id, type, queue_id, tenant, weight, attempt, max_attempts, correlation_id, idempotency_key, reference,
@@ -88,6 +88,13 @@ const idsBy = (name: string, column: string) =>
 const idsByReference = idsBy("find_by_reference", "reference");
 const idsByCorrelation = idsBy("find_by_correlation", "correlation_id");
 
+const idsByLabel = statement(
+  "find_by_label",
+  `select job_id as id from millrace.job_label
+  where tenant = $1::text and name = $2::text and value = $3::text and job_id < $4::uuid
+  order by job_id desc limit 1000`,
+);
+
 const idsByKey = statement(
   "find_by_key",
   `select job_id as id from millrace.unique_name where scope = 'key:' || $1::text and key = $2::text`,
@@ -119,12 +126,13 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const rowsPerTable = 2_000;
 
 export async function searchJobs(
-  database: Database,
+  database: Reader,
   filter: JobFilter,
   before: string | null,
   limit: number,
 ): Promise<JobPage> {
-  const ids = await lookUp(database, filter, before ?? afterAll);
+  const looked = await lookUp(database, filter, before ?? afterAll);
+  const ids = looked?.ids ?? null;
   const parameters = [
     filter.tenant ?? null,
     filter.queueIds ?? null,
@@ -144,29 +152,49 @@ export async function searchJobs(
   );
   const jobs = (row?.jobs ?? []).map(toSummary);
   const shown = jobs.slice(0, limit);
-  const next = jobs.length > limit ? (shown.at(-1)?.id ?? null) : (row?.edge ?? null);
+  const edge = looked === null ? (row?.edge ?? null) : looked.edge;
+  const next = jobs.length > limit ? (shown.at(-1)?.id ?? null) : edge;
   return { jobs: shown, next };
 }
 
+interface LookedUp {
+  readonly ids: string[];
+  /** An index had more than was looked at: nothing below this id is in `ids`. */
+  readonly edge: string | null;
+}
+
+const mostLookedUp = 1_000;
+
 /** The ids that an index knows; null: nothing was asked for that has one. */
 async function lookUp(
-  database: Database,
-  { id, key, correlationId, reference, tenant }: JobFilter,
+  database: Reader,
+  { id, key, correlationId, reference, label, tenant = "default" }: JobFilter,
   before: string,
-): Promise<string[] | null> {
+): Promise<LookedUp | null> {
   const lists: string[][] = [];
-  const ask = async (...call: Parameters<Database["query"]>) =>
-    (await database.query<{ id: string }>(...call)).map((row) => row.id);
+  const edges: string[] = [];
+  const ask = async (...call: Parameters<Reader["query"]>) => {
+    const found = (await database.query<{ id: string }>(...call)).map((row) => row.id);
+    const last = found.at(-1);
+    if (found.length >= mostLookedUp && last !== undefined) edges.push(last);
+    return found;
+  };
   if (id !== undefined) lists.push(uuid.test(id) ? [id.toLowerCase()] : []);
   // A generated key or correlation is the id itself.
   const own = (text: string) => (uuid.test(text) ? [text.toLowerCase()] : []);
-  if (key !== undefined)
-    lists.push([...own(key), ...(await ask(idsByKey, [tenant ?? "default", key]))]);
+  if (key !== undefined) lists.push([...own(key), ...(await ask(idsByKey, [tenant, key]))]);
   if (correlationId !== undefined)
     lists.push([...own(correlationId), ...(await ask(idsByCorrelation, [correlationId, before]))]);
   if (reference !== undefined) lists.push(await ask(idsByReference, [reference, before]));
+  if (label !== undefined)
+    lists.push(await ask(idsByLabel, [tenant, label.name, label.value, before]));
   const [first, ...others] = lists;
-  return first?.filter((one) => others.every((list) => list.includes(one))) ?? null;
+  if (first === undefined) return null;
+  const edge = edges.sort().at(-1) ?? null;
+  const ids = first.filter(
+    (one) => (edge === null || one >= edge) && others.every((list) => list.includes(one)),
+  );
+  return { ids, edge };
 }
 
 const toDate = (text: string | null) => (text === null ? null : new Date(text));

@@ -1,12 +1,15 @@
 // What operators do with queues beyond their settings: purge, count, delete.
 
 import type { QueueAdmin, QueueRecord } from "../queue-admin.ts";
-import type { Database } from "./database.ts";
-import { type QueueRow, queueColumns, toQueue } from "./queues.ts";
+import type { Database, Reader } from "./database.ts";
+import { type QueueRow, queueSettings, toQueue } from "./queues.ts";
 import { statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
 
-const columns = `${queueColumns}, external_id, created_at, updated_at`;
+// The tables that say whether a queue is controlled are not for tenants to read, nor is the answer.
+const controlled = `case when current_user = 'millrace_tenant' then laned else millrace.is_controlled(queue) end as controlled`;
+
+const columns = `${queueSettings}, ${controlled}, external_id, created_at, updated_at`;
 
 const list = statement(
   "list_queue_records",
@@ -105,7 +108,8 @@ const remove = statement(
   gone as (
     select id from hot union all select id from delayed union all select id from dead union all select id from ended
   ),
-  unnamed as (delete from millrace.unique_name where job_id in (select id from gone))
+  unnamed as (delete from millrace.unique_name where job_id in (select id from gone)),
+  unlabelled as (delete from millrace.job_label where job_id in (select id from gone))
   select count(*)::int as gone from gone`,
 );
 
@@ -135,6 +139,16 @@ const toRecord = (row: RecordRow): QueueRecord => ({
   updatedAt: row.updated_at,
 });
 
+export const listQueueRecords = async (
+  database: Reader,
+  tenant: string | null,
+): Promise<QueueRecord[]> => (await database.query<RecordRow>(list, [tenant])).map(toRecord);
+
+export async function findQueue(database: Reader, id: number): Promise<QueueRecord | null> {
+  const [row] = await database.query<RecordRow>(find, [id]);
+  return row === undefined ? null : toRecord(row);
+}
+
 export function createQueueAdmin(
   database: Database,
   countItems: (id: number) => Promise<number>,
@@ -151,8 +165,8 @@ export function createQueueAdmin(
     }
   };
   return {
-    list: async (tenant) => (await database.query<RecordRow>(list, [tenant])).map(toRecord),
-    find: (id) => one(find, [id]),
+    list: (tenant) => listQueueRecords(database, tenant),
+    find: (id) => findQueue(database, id),
     resolve: (tenant, name) => one(resolve, [tenant, name]),
     create: async (tenant, name) => (await database.query(create, [tenant, name])).length > 0,
     setExternalId: async (id, externalId) =>

@@ -6,11 +6,13 @@ import type { Database } from "./database.ts";
 import { statement } from "./statement.ts";
 
 /** What `toQueue` reads. */
-export const queueColumns = `id, tenant, name, description, is_active, paused_at is not null as paused, max_attempts,
+export const queueSettings = `id, tenant, name, description, is_active, paused_at is not null as paused, max_attempts,
   enforce_unique_reference, capacity, warn_depth, retention_days, dead_retention_days, timeline_retention_days,
-  key_ttl_seconds, first_tenant, laned, millrace.is_controlled(queue) as controlled, fairness, ageing_step_ms,
+  key_ttl_seconds, first_tenant, laned, fairness, ageing_step_ms,
   concurrency, key_concurrency, throttle_starts, throttle_ms, key_throttle_starts, key_throttle_ms, dead_blocks_key,
   rate_limit, rate_ms, tenant_rate_limit, tenant_rate_ms, tenant_capacity`;
+
+const queueColumns = `${queueSettings}, millrace.is_controlled(queue) as controlled`;
 
 /** A setting that null switches off: absent means as it was. */
 const set = (column: string, setting: string, type: string, path = "") =>

@@ -4,7 +4,7 @@ import type { Job, JobMeta } from "../../domain/job.ts";
 import type { JobState } from "../../domain/job-state.ts";
 import { entryFor, type RunOutcome, type Timeline } from "../../domain/timeline.ts";
 import { type Token, tokenText } from "../../domain/token.ts";
-import type { Database } from "./database.ts";
+import type { Reader } from "./database.ts";
 import { statement } from "./statement.ts";
 
 const common = `id, type, queue_id, tenant, weight, attempt, max_attempts, crash_count, payload,
@@ -72,13 +72,13 @@ interface JobRow {
 }
 
 /** A job between two tables is in neither for a reader of two snapshots, so one statement reads them all. */
-export async function findJobs(database: Database, ids: readonly string[]): Promise<Job[]> {
+export async function findJobs(database: Reader, ids: readonly string[]): Promise<Job[]> {
   const rows = await database.query<JobRow>(readJobs, [ids]);
   return rows.map(toJob);
 }
 
 export async function findJobByKey(
-  database: Database,
+  database: Reader,
   tenant: string,
   key: string,
 ): Promise<string | null> {
@@ -88,7 +88,7 @@ export async function findJobByKey(
 
 /** How the run under this token ended, if it has: what a repeated settle asks. */
 export async function settledOutcomes(
-  database: Database,
+  database: Reader,
   tokens: readonly { id: string; token: Token }[],
 ): Promise<Map<string, RunOutcome>> {
   const jobs = await findJobs(

@@ -34,10 +34,24 @@ const buryDead = statement(
         order by d.finished_at limit $1::int
       ) d
       where q.dead_retention_days is not null limit $1::int))
-    returning 1
-  )
+    returning id
+  ),
+  unlabelled as (delete from millrace.job_label where job_id in (select id from gone))
   select count(*)::int as gone from gone`,
 );
+
+const hasLabels = statement("has_labels", "select exists (select from millrace.job_label) as some");
+
+// Of a partition that is detached and not dropped yet.
+const forgetLabels = (partition: string) =>
+  statement(
+    "",
+    `with old as materialized (
+    select id from millrace."${partition}" where id > $1::uuid order by id limit $2::int
+  ),
+  gone as (delete from millrace.job_label where job_id in (select id from old))
+  select id as last from old order by id desc limit 1`,
+  );
 
 const forgetTimelines = statement(
   "forget_timelines",
@@ -94,6 +108,7 @@ const stillThere = statement("still_there", "select");
 const mostPartitions = 10;
 const rowsAtOnce = 1_000;
 const auditAtOnce = 10_000;
+const beforeAll = "00000000-0000-0000-0000-000000000000";
 
 export async function prune(
   connection: Connection,
@@ -148,6 +163,7 @@ async function dropOver(connection: Connection, schema: string): Promise<number>
             `alter table millrace."${parent}" detach partition millrace."${name}" ${how}`,
           ),
         );
+      await dropLabels(connection, name);
       await connection.query(statement("", `drop table millrace."${name}"`));
       dropped++;
     } catch (error) {
@@ -155,6 +171,17 @@ async function dropOver(connection: Connection, schema: string): Promise<number>
     }
   }
   return dropped;
+}
+
+/** Labels go with the records of their jobs. */
+async function dropLabels(connection: Connection, partition: string): Promise<void> {
+  const [labels] = await connection.query<{ some: boolean }>(hasLabels);
+  if (labels?.some !== true) return;
+  for (let last: string | undefined = beforeAll; last !== undefined; ) {
+    const values: string[] = [last, String(rowsAtOnce)];
+    const rows = await connection.query<{ last: string }>(forgetLabels(partition), values);
+    last = rows[0]?.last;
+  }
 }
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;

@@ -62,6 +62,9 @@ CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON millrace.audit FOR EACH RO
 CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON millrace.audit FOR EACH STATEMENT EXECUTE FUNCTION millrace.refuse_change();
 CREATE TRIGGER chain BEFORE INSERT ON millrace.audit FOR EACH ROW EXECUTE FUNCTION millrace.chain_audit();
 CREATE TRIGGER tell_insert AFTER INSERT ON millrace.audit FOR EACH ROW EXECUTE FUNCTION millrace.tell_audit();
+ALTER TABLE millrace.audit ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.audit FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.audit AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE TABLE millrace.audit_head (
   only_row boolean NOT NULL DEFAULT true,
@@ -119,6 +122,11 @@ CREATE TABLE millrace.claim (
 ) WITH (autovacuum_vacuum_scale_factor=0.05, autovacuum_vacuum_threshold=1000, fillfactor=70);
 CREATE INDEX claim_lease ON millrace.claim USING btree (lease_id);
 CREATE INDEX claim_queue ON millrace.claim USING btree (queue_id) WHERE (queue_id IS NOT NULL);
+ALTER TABLE millrace.claim ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.claim FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.claim AS RESTRICTIVE FOR ALL TO millrace_tenant USING ((EXISTS ( SELECT
+   FROM millrace.job j
+  WHERE ((j.id = ANY (claim.job_ids)) AND (j.claim_id = claim.id)))));
 
 CREATE TABLE millrace.dead_job (
   id uuid NOT NULL,
@@ -161,6 +169,7 @@ CREATE TABLE millrace.dead_job (
 );
 CREATE INDEX dead_job_correlation ON millrace.dead_job USING btree (correlation_id) WHERE (correlation_id IS NOT NULL);
 CREATE INDEX dead_job_fingerprint ON millrace.dead_job USING btree (error_fingerprint, finished_at);
+CREATE INDEX dead_job_finished ON millrace.dead_job USING btree (finished_at, id);
 CREATE INDEX dead_job_lane ON millrace.dead_job USING btree (queue_id, lane) WHERE ((lane > 1) AND (state = 'dead'::text) AND (reprocessed_as IS NULL));
 CREATE INDEX dead_job_queue ON millrace.dead_job USING btree (queue_id, state, finished_at);
 CREATE INDEX dead_job_reference ON millrace.dead_job USING btree (reference) WHERE (reference IS NOT NULL);
@@ -171,6 +180,9 @@ CREATE TRIGGER tally_insert AFTER INSERT ON millrace.dead_job REFERENCING NEW TA
 CREATE TRIGGER tally_update AFTER UPDATE ON millrace.dead_job REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
 CREATE TRIGGER tell_insert AFTER INSERT ON millrace.dead_job REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tell_dead();
 CREATE TRIGGER tell_update AFTER UPDATE ON millrace.dead_job REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tell_repaired();
+ALTER TABLE millrace.dead_job ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.dead_job FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.dead_job AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE TABLE millrace.dead_worker (
   lease_id uuid NOT NULL,
@@ -243,6 +255,9 @@ CREATE INDEX history_tenant ON ONLY millrace.history USING btree (tenant, finish
 CREATE INDEX history_tenant_id ON ONLY millrace.history USING btree (tenant, id) WHERE (tenant <> 'default'::text);
 CREATE INDEX history_timeline ON ONLY millrace.history USING btree (queue_id, finished_at) WHERE (timeline IS NOT NULL);
 CREATE TRIGGER tally_update AFTER UPDATE ON millrace.history REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_history();
+ALTER TABLE millrace.history ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.history FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.history AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE TABLE millrace.item_tally (
   queue_id integer NOT NULL,
@@ -286,6 +301,22 @@ CREATE INDEX job_correlation ON millrace.job USING btree (correlation_id) WHERE 
 CREATE INDEX job_expiry ON millrace.job USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX job_reference ON millrace.job USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX job_tenant ON millrace.job USING btree (tenant, id) WHERE (tenant <> 'default'::text);
+ALTER TABLE millrace.job ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.job FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.job AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
+
+CREATE TABLE millrace.job_label (
+  tenant text NOT NULL,
+  name text NOT NULL,
+  value text NOT NULL,
+  job_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT job_label_pkey PRIMARY KEY (tenant, name, value, job_id)
+);
+CREATE INDEX job_label_job ON millrace.job_label USING btree (job_id);
+ALTER TABLE millrace.job_label ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.job_label FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.job_label AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE TABLE millrace.lane_cursor (
   queue_id integer NOT NULL,
@@ -316,6 +347,11 @@ CREATE TABLE millrace.lease (
   info json,
   CONSTRAINT lease_pkey PRIMARY KEY (id)
 ) WITH (fillfactor=50);
+ALTER TABLE millrace.lease ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.lease FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.lease AS RESTRICTIVE FOR ALL TO millrace_tenant USING ((EXISTS ( SELECT
+   FROM millrace.claim c
+  WHERE (c.lease_id = lease.id))));
 
 CREATE TABLE millrace.migration (
   version integer NOT NULL,
@@ -402,6 +438,9 @@ CREATE TABLE millrace.queue (
 );
 CREATE TRIGGER tell_insert AFTER INSERT ON millrace.queue FOR EACH ROW EXECUTE FUNCTION millrace.tell_queue();
 CREATE TRIGGER tell_update AFTER UPDATE ON millrace.queue FOR EACH ROW WHEN ((new.updated_at IS DISTINCT FROM old.updated_at)) EXECUTE FUNCTION millrace.tell_queue();
+ALTER TABLE millrace.queue ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.queue FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.queue AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text) IS NOT NULL) AND (tenant = ANY (ARRAY[''::text, NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)]))));
 
 CREATE TABLE millrace.queue_count (
   queue_id integer NOT NULL,
@@ -463,6 +502,9 @@ CREATE INDEX scheduled_job_expiry ON millrace.scheduled_job USING btree (expires
 CREATE INDEX scheduled_job_lane ON millrace.scheduled_job USING btree (queue_id, lane, due_at) WHERE ((lane > 1) AND (claim_no > 0));
 CREATE INDEX scheduled_job_reference ON millrace.scheduled_job USING btree (reference) WHERE (reference IS NOT NULL);
 CREATE INDEX scheduled_job_tenant ON millrace.scheduled_job USING btree (tenant, id) WHERE (tenant <> 'default'::text);
+ALTER TABLE millrace.scheduled_job ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.scheduled_job FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.scheduled_job AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE TABLE millrace.session (
   id_hash bytea NOT NULL,
@@ -588,6 +630,13 @@ CREATE TABLE millrace.trigger_batch (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   CONSTRAINT trigger_batch_pkey PRIMARY KEY (job_id)
 );
+ALTER TABLE millrace.trigger_batch ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.trigger_batch FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.trigger_batch AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((EXISTS ( SELECT
+   FROM millrace.job j
+  WHERE (j.id = trigger_batch.job_id))) OR (EXISTS ( SELECT
+   FROM millrace.scheduled_job j
+  WHERE (j.id = trigger_batch.job_id)))));
 
 CREATE TABLE millrace.trigger_slot (
   trigger_id uuid NOT NULL,
@@ -606,6 +655,9 @@ CREATE TABLE millrace.unique_name (
 );
 CREATE INDEX unique_name_expiry ON millrace.unique_name USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX unique_name_job ON millrace.unique_name USING btree (job_id);
+ALTER TABLE millrace.unique_name ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.unique_name FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.unique_name AS RESTRICTIVE FOR ALL TO millrace_tenant USING ((scope = ('key:'::text || NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text))));
 
 CREATE TABLE millrace.webhook (
   id uuid NOT NULL,
@@ -1380,6 +1432,61 @@ begin
     return old;
   end if;
   raise exception 'the audit trail is append-only' using errcode = 'MR403';
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.secure_rows()
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  mine text := $own$nullif(current_setting('millrace' || '.tenant', true), '')$own$;
+  -- Not in the collation of the indexes: the policy is a filter, and which index is taken is decided by the
+  -- statement's own conditions, as it is for everybody else.
+  own text := 'tenant collate "C" = ' || mine;
+  home text := (select quote_ident(n.nspname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.oid = 'millrace.job'::regclass);
+  secured record;
+begin
+  if not exists (select from pg_roles where rolname = 'millrace_tenant') then
+    begin
+      create role millrace_tenant nologin;
+    exception when duplicate_object or unique_violation then null; -- somebody was faster
+    end;
+  end if;
+  if not pg_has_role(current_user, 'millrace_tenant', 'member') then
+    execute format('grant millrace_tenant to %I', current_user);
+  end if;
+  execute format('grant usage on schema %s to millrace_tenant', home);
+  for secured in
+    select * from (values
+      ('job', '', own),
+      ('scheduled_job', '', own),
+      ('dead_job', '', own),
+      ('history', '', own),
+      ('job_label', '', own),
+      ('audit', '', own),
+      ('queue', '', format('%s is not null and tenant in ('''', %1$s)', mine)),
+      ('unique_name', '(scope, key, job_id)', format('scope = ''key:'' || %s', mine)),
+      ('claim', '(id, lease_id, robot, expires_at, job_ids)', format(
+        'exists (select from %s.job j where j.id = any (job_ids) and j.claim_id = claim.id)', home)),
+      ('lease', '(id, worker, expires_at)', format(
+        'exists (select from %s.claim c where c.lease_id = lease.id)', home)),
+      ('trigger_batch', '(job_id)', format(
+        'exists (select from %s.job j where j.id = trigger_batch.job_id)
+          or exists (select from %1$s.scheduled_job j where j.id = trigger_batch.job_id)', home))
+    ) t (name, columns, seen)
+  loop
+    execute format('grant select %s on %s.%I to millrace_tenant', secured.columns, home, secured.name);
+    execute format('alter table %s.%I enable row level security', home, secured.name);
+    execute format('drop policy if exists all_rows on %s.%I', home, secured.name);
+    execute format('drop policy if exists tenant_rows on %s.%I', home, secured.name);
+    execute format('create policy all_rows on %s.%I using (true) with check (true)', home, secured.name);
+    execute format('create policy tenant_rows on %s.%I as restrictive to millrace_tenant using (%s)',
+      home, secured.name, secured.seen);
+  end loop;
+  return true;
+exception when insufficient_privilege or lock_not_available then
+  return false; -- nothing of it has happened
 end $function$;
 
 CREATE OR REPLACE FUNCTION millrace.slot_of(queue integer, tenant text)

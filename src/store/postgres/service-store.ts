@@ -3,16 +3,16 @@ import type { ServiceStore } from "../service.ts";
 import { createApiKeyStore } from "./api-keys.ts";
 import { createAuditStore } from "./audit-trail.ts";
 import type { Database } from "./database.ts";
-import { createDeadLetterStore } from "./dead-letter-search.ts";
 import { createEventStore } from "./event-log.ts";
 import { createFigureStore } from "./figures.ts";
 import { completeItem, failItem, releaseItem } from "./item-settle.ts";
 import { readItemStats } from "./item-stats.ts";
 import { findItem } from "./items.ts";
-import { searchJobs } from "./job-search.ts";
 import { createQueueAdmin } from "./queue-admin.ts";
 import { renewItem, takeItems } from "./robot-claims.ts";
 import { createSessionStore } from "./sessions.ts";
+import { createTenantAdmin } from "./tenant-erase.ts";
+import { TenantReads } from "./tenant-reads.ts";
 
 type WithPartitions = <T>(body: () => Promise<T>) => Promise<T>;
 
@@ -25,16 +25,22 @@ export function createServiceStore(
     const stats = await items.stats(id);
     return stats.new + stats.inProgress + stats.done + stats.failed;
   });
+  const tenants = createTenantAdmin(database);
+  const reads = new TenantReads(database);
   return {
+    readsOf: (tenant) => reads.of(tenant),
+    isSecured: () => reads.isSecured(),
     keys: createApiKeyStore(database),
     sessions: createSessionStore(database),
     audit: createAuditStore(database),
     events: createEventStore(database),
     items,
-    search: { jobs: (filter, before, limit) => searchJobs(database, filter, before, limit) },
     queues: { ...queues, purge: (id) => withPartitions(() => queues.purge(id)) },
-    deadLetters: createDeadLetterStore(database),
     figures: createFigureStore(database),
+    tenants: {
+      ...tenants,
+      eraseWaiting: (name) => withPartitions(() => tenants.eraseWaiting(name)),
+    },
   };
 }
 

@@ -1,0 +1,127 @@
+// From the jobs of a request to what the client enqueues.
+
+import type { JobRequest } from "../../client/intake.ts";
+import type { EnqueueOptions } from "../../client/new-job.ts";
+import { MillraceError } from "../../domain/errors.ts";
+import { defineJob } from "../../worker/job-definition.ts";
+import type { NewJobBody } from "../contract/jobs.ts";
+import { type Identity, tenantToActOn } from "../identity.ts";
+import type { Service } from "../served.ts";
+
+type NewJob = NewJobBody;
+
+/** Most jobs of one request are of one type and one queue: what they share is found once. */
+export async function toRequests(
+  jobs: readonly NewJob[],
+  keyOf: (index: number) => string | undefined,
+  identity: Identity,
+  { millrace }: Service,
+): Promise<JobRequest[]> {
+  const shared = new Map<string, Shared>();
+  const requests: JobRequest[] = [];
+  let last: Shared | undefined;
+  for (let i = 0; i < jobs.length; i++) {
+    const job = jobs[i] as NewJob;
+    if (last === undefined || !isAlike(job, last)) {
+      const about = describeKind(job, millrace);
+      const known = shared.get(about.key) ?? (await findShared(about, identity, millrace));
+      shared.set(about.key, known);
+      last = known;
+    }
+    const { definition, queue } = last;
+    const options = toOptions(job, last.plain, keyOf(i));
+    requests.push({ definition, queue, payload: job.payload, options });
+  }
+  return requests;
+}
+
+/** What jobs of one kind have in common, and the first of them. */
+interface Shared extends Pick<JobRequest, "definition" | "queue"> {
+  readonly of: NewJob;
+  readonly isGoverned: boolean;
+  readonly plain: { readonly tenant: string };
+}
+
+/** Without looking anything up. A governed job may name another tenant in its payload. */
+const isAlike = (job: NewJob, { of, isGoverned }: Shared): boolean =>
+  !isGoverned &&
+  job.type === of.type &&
+  job.queue === of.queue &&
+  job.tenant_id === of.tenant_id &&
+  job.category === of.category &&
+  sameLabels(job.labels, of.labels);
+
+const sameLabels = (a: readonly string[] = [], b: readonly string[] = []): boolean =>
+  a.length === b.length && a.every((label, i) => label === b[i]);
+
+function describeKind(job: NewJob, { config }: Service["millrace"]) {
+  const category = job.category ?? config.categories.categoryOf(job.type)?.name;
+  const named = category === undefined ? job.tenant_id : governedTenant(job);
+  const labels = job.labels ?? [];
+  const key = [job.type, job.queue, category ?? "", named ?? "", ...labels].join("\n");
+  return { key, job, category, named };
+}
+
+async function findShared(
+  { job, category, named }: ReturnType<typeof describeKind>,
+  identity: Identity,
+  { queueCache }: Service["millrace"],
+): Promise<Shared> {
+  const tenant = tenantToActOn(identity, named);
+  const { type, queue } = job;
+  return {
+    of: job,
+    isGoverned: category !== undefined,
+    plain: Object.freeze({ tenant }),
+    definition: defineJob({
+      ...{ type, queue, labels: job.labels ?? [] },
+      ...(category === undefined ? {} : { category }),
+    }),
+    queue: await queueCache.resolve(tenant, queue),
+  };
+}
+
+/** A governed job says in its envelope whose it is; the request may repeat that, not contradict it. */
+function governedTenant(job: NewJob): string | undefined {
+  const inside = envelopeTenant(job.payload);
+  if (inside !== undefined && job.tenant_id !== undefined && inside !== job.tenant_id)
+    throw new MillraceError("TENANT_FORBIDDEN");
+  return job.tenant_id ?? inside;
+}
+
+const rare = [
+  ...["idempotency_key", "priority", "correlation_id", "reference"],
+  ...["delay_ms", "expires_in_ms", "max_attempts"],
+] as readonly (keyof NewJob)[];
+
+function toOptions(
+  job: NewJob,
+  plain: Shared["plain"],
+  headerKey: string | undefined,
+): EnqueueOptions {
+  if (headerKey === undefined && rare.every((name) => job[name] === undefined)) return plain;
+  const options: { -readonly [K in keyof EnqueueOptions]: EnqueueOptions[K] } = { ...plain };
+  const key = oneKey(headerKey, job.idempotency_key);
+  if (key !== undefined) options.key = key;
+  if (job.priority !== undefined) options.priority = job.priority;
+  if (job.correlation_id !== undefined) options.correlationId = job.correlation_id;
+  if (job.reference !== undefined) options.reference = job.reference;
+  if (job.delay_ms !== undefined) options.delayMs = job.delay_ms;
+  if (job.expires_in_ms !== undefined) options.expiresInMs = job.expires_in_ms;
+  if (job.max_attempts !== undefined) options.maxAttempts = job.max_attempts;
+  return options;
+}
+
+function oneKey(header: string | undefined, body: string | undefined): string | undefined {
+  if (header === undefined || body === undefined || header === body) return body ?? header;
+  throw new MillraceError(
+    "REQUEST_INVALID",
+    "headers.idempotency-key: it contradicts the body's idempotency_key",
+  );
+}
+
+function envelopeTenant(payload: unknown): string | undefined {
+  if (typeof payload !== "object" || payload === null || !("tenant_id" in payload))
+    return undefined;
+  return String(payload.tenant_id);
+}

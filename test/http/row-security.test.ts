@@ -1,0 +1,259 @@
+// Tenants are kept apart twice: by the service, and by row-level security under it. Here is the second.
+
+import { randomUUID } from "node:crypto";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { HttpServer } from "../../src/http/server.ts";
+import { Millrace } from "../../src/index.ts";
+import type { Connection } from "../../src/store/postgres/connection.ts";
+import { createDeadLetterStore } from "../../src/store/postgres/dead-letter-search.ts";
+import { findItem } from "../../src/store/postgres/items.ts";
+import { searchJobs } from "../../src/store/postgres/job-search.ts";
+import { findJobs } from "../../src/store/postgres/read.ts";
+import { enterTenant, scoped } from "../../src/store/postgres/row-security.ts";
+import { Explainer } from "../support/explain.ts";
+import { adminKey, send, useHttp } from "../support/http.ts";
+import { dieOnce } from "../support/http-world.ts";
+import { newQueue } from "../support/instance.ts";
+
+const http = useHttp();
+
+/** As the role of tenants, in a transaction that comes to nothing. */
+async function asTenant<T>(
+  tenant: string | null,
+  act: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ connectionString: http.url });
+  await client.connect();
+  try {
+    await client.query("begin");
+    if (tenant !== null)
+      await client.query("select set_config('millrace.tenant', $1, true)", [tenant]);
+    await client.query("set local role millrace_tenant");
+    return await act(client);
+  } finally {
+    await client.end();
+  }
+}
+
+const ofTenant = ["job", "scheduled_job", "dead_job", "history", "job_label", "audit"];
+const others = ["unique_name", "claim", "lease", "queue"];
+
+/** Every kind of row, of one tenant. */
+async function fill(tenant: string) {
+  const made = { name: newQueue(), tenant_id: tenant };
+  const queue = (await http.call("POST", "/api/queues", { body: made })).body;
+  const key = await http.key("robot", tenant);
+  const post = async (more: object = {}) => {
+    const named = { idempotency_key: randomUUID(), labels: ["n"], payload: { n: "1" } };
+    const body = { type: "t", queue: made.name, tenant_id: tenant, ...named, ...more };
+    return (await http.call("POST", "/api/jobs", { body })).body.id as string;
+  };
+  const dead = await dieOnce(http, key, queue.id);
+  const cancelled = await post();
+  await http.call("POST", `/api/jobs/${cancelled}/cancel`);
+  const held = await post();
+  await http.call("GET", `/api/queue-items/next?queue_id=${queue.id}`, { key });
+  return { queue, key, ids: [dead, cancelled, held, await post(), await post({ delay_ms: 9e6 })] };
+}
+
+let acme: Awaited<ReturnType<typeof fill>>;
+let globex: Awaited<ReturnType<typeof fill>>;
+beforeAll(async () => {
+  acme = await fill("acme");
+  globex = await fill("globex");
+});
+
+describe("the role of tenants", () => {
+  test("sees nothing when no tenant is named, whatever it asks for", async () => {
+    for (const tenant of [null, ""])
+      for (const table of [...ofTenant, ...others, "trigger_batch"]) {
+        const column = ["claim", "lease", "queue"].includes(table) ? "id" : "job_id";
+        const what = ofTenant.includes(table) ? "*" : table === "unique_name" ? "key" : column;
+        const { rows } = await asTenant(tenant, (client) =>
+          client.query(`select ${what} from millrace.${table}`),
+        );
+        expect(rows, table).toEqual([]);
+      }
+  });
+
+  test("sees one tenant's rows and the shared queues, without any condition of ours", async () => {
+    await asTenant("acme", async (client) => {
+      for (const table of ofTenant) {
+        const { rows } = await client.query(`select distinct tenant from millrace.${table}`);
+        expect(rows, table).toEqual([{ tenant: "acme" }]);
+      }
+      const scopes = await client.query("select distinct scope from millrace.unique_name");
+      expect(scopes.rows).toEqual([{ scope: "key:acme" }]);
+      const claims = await client.query("select id, job_ids from millrace.claim");
+      expect(claims.rows.map(({ job_ids }) => job_ids)).toEqual([[acme.ids[2]]]);
+      const queues = await client.query("select id, tenant from millrace.queue");
+      const ids = queues.rows.map(({ id }) => id);
+      expect(ids).toContain(acme.queue.id);
+      expect(ids).not.toContain(globex.queue.id);
+    });
+  });
+
+  test("writes nothing, and reads nothing that no policy covers", async () => {
+    const refused = async (sql: string) => {
+      const { code } = await asTenant("acme", (client) =>
+        client.query(sql).then(
+          () => ({ code: "nothing" }),
+          (error: { code: string }) => error,
+        ),
+      );
+      expect(code, sql).toBe("42501");
+    };
+    for (const table of [...ofTenant, ...others]) await refused(`delete from millrace.${table}`);
+    await refused("update millrace.job set tenant = 'acme'");
+    const [partition] = await http.query<{ name: string }>(
+      "select relname as name from pg_class where relname ~ '^history_\\d+_\\d+$' limit 1",
+    );
+    for (const table of ["api_key", "webhook", "tenant", "trigger", partition?.name])
+      await refused(`select from millrace.${table}`);
+    await refused("select info from millrace.lease");
+  });
+});
+
+describe("what a tenant's call reads", () => {
+  test("is that tenant's, even where the store is asked for another's by mistake", async () => {
+    const { service } = http.millrace.store;
+    expect(await service.isSecured()).toBe(true);
+    const reads = service.readsOf("acme");
+    expect(await reads.find(globex.ids)).toEqual([]);
+    expect((await reads.find(acme.ids)).map(({ id }) => id).sort()).toEqual([...acme.ids].sort());
+    for (const id of globex.ids) expect(await reads.item(id)).toBe(null);
+    for (const filter of [{}, { tenant: "globex" }, { id: globex.ids[3] }]) {
+      const { jobs } = await reads.search.jobs(filter, null, 100);
+      expect(jobs.filter(({ tenant }) => tenant !== "acme")).toEqual([]);
+    }
+    const label = { name: "n", value: "1" };
+    expect((await reads.search.jobs({ tenant: "globex", label }, null, 9)).jobs).toEqual([]);
+    expect((await reads.search.jobs({ tenant: "acme", label }, null, 9)).jobs).toHaveLength(4);
+    expect((await reads.deadLetters.list({ tenant: "globex" }, null, 9)).letters).toEqual([]);
+    expect(await reads.deadLetters.count({})).toBe(1);
+    expect((await reads.deadLetters.statistics(undefined)).byStatus).toEqual({ pending_review: 1 });
+    expect(await reads.queues.find(globex.queue.id)).toBe(null);
+    expect((await reads.queues.list(null)).some(({ tenant }) => tenant === "globex")).toBe(false);
+    const entries = await reads.audit.list({}, null, 1_000);
+    expect(new Set(entries.map(({ tenant }) => tenant))).toEqual(new Set(["acme"]));
+    // Of whoever sees all, nothing is kept back.
+    expect(await service.readsOf(null).find([...acme.ids, ...globex.ids])).toHaveLength(10);
+    const held = await reads.item(acme.ids[2] ?? "");
+    expect(held).toMatchObject({ robot: "robot of acme", lockExpiresAt: expect.any(Date) });
+  });
+
+  test("leaves neither tenant nor role behind on a pooled connection", async () => {
+    const one = await http.connect({ poolSize: 1 });
+    const reads = one.store.service.readsOf("acme");
+    const seen = async () => (await one.store.find(globex.ids)).length;
+    expect(await reads.find(globex.ids)).toEqual([]);
+    expect(await seen()).toBe(5);
+    await expect(reads.find(["not a uuid"])).rejects.toThrow(/uuid/);
+    expect(await seen()).toBe(5);
+    expect(await one.store.service.readsOf("globex").find(globex.ids)).toHaveLength(5);
+    expect(await reads.find(globex.ids)).toEqual([]);
+  });
+});
+
+describe("the plans under it", () => {
+  /** A tenant has 600 of 30,000 records. */
+  const mostLookedAt = 2_500;
+  let explainer: Explainer;
+  beforeAll(async () => {
+    await http.query(
+      `insert into millrace.history (id, state, created_at, finished_at, queue_id, claim_no, retention_days, weight,
+        attempt, max_attempts, crash_count, type, tenant, payload, reference, correlation_id)
+      select millrace.new_job_id(), 'completed', now(), now(), q.id, 1, q.retention_days, 0, 1, 1, 0, 't',
+        't' || n % 50, 'null', 'r' || n, 'c' || n
+      from millrace.queue q cross join generate_series(1, 30000) n where q.id = $1`,
+      [acme.queue.id],
+    );
+    await http.query(
+      `insert into millrace.dead_job (id, finished_at, created_at, queue_id, claim_no, weight, attempt, max_attempts,
+        crash_count, type, tenant, payload, error_class, error_fingerprint, error_message)
+      select millrace.new_job_id(), now(), now(), $1, 1, 0, 1, 1, 0, 't', 't' || n % 50, 'null', 'fatal', 'f', 'm'
+      from generate_series(1, 2000) n`,
+      [acme.queue.id],
+    );
+    await http.query(
+      `insert into millrace.job_label (tenant, name, value, job_id)
+      select tenant, 'n', (random() * 1000)::int::text, id from millrace.history`,
+    );
+    await http.query("analyze millrace.history, millrace.dead_job, millrace.job_label");
+    explainer = new Explainer(http.url, "force_generic_plan");
+  });
+  afterAll(() => explainer.close());
+
+  test("of what is looked up go through no more than what is asked for, by an index", async () => {
+    const [row] = await http.query<{ id: string }>(
+      "select id from millrace.history where tenant = 't7' limit 1",
+    );
+    const id = row?.id ?? "";
+    const asked: Record<string, (reader: Pick<Connection, "query">) => Promise<unknown>> = {
+      "by id": (reader) => findJobs(reader as never, [id]),
+      "an item": (reader) => findItem(reader as never, id),
+      ...Object.fromEntries(
+        [
+          { tenant: "t7", reference: "r8" },
+          { tenant: "t7", correlationId: "c8" },
+          { tenant: "t7", key: "k" },
+          { tenant: "t7", label: { name: "n", value: "7" } },
+        ].map((filter) => [
+          JSON.stringify(filter),
+          (reader) => searchJobs(reader as never, filter as never, null, 50),
+        ]),
+      ),
+      letters: (reader) => createDeadLetterStore(reader as never).list({ tenant: "t7" }, null, 50),
+    };
+    for (const [name, ask] of Object.entries(asked)) {
+      const plans = await explainer.explain(async (connection) => {
+        await connection.query({ name: "", text: "begin" });
+        await connection.query(enterTenant, ["t7"]);
+        await ask({
+          query: (source, values) => connection.query(scoped(source), values),
+        } as Connection);
+        await connection.query({ name: "", text: "rollback" });
+      });
+      for (const plan of plans) {
+        const names = plan.toString().matchAll(/"Relation Name": "((history|dead|job)_\w+)"/g);
+        for (const table of new Set([...names].map(([, found = ""]) => found))) {
+          const rows = plan.visits(table).reduce((sum, visit) => sum + visit.rows, 0);
+          expect(rows, `${name} goes through ${table}: ${plan.text}`).toBeLessThan(mostLookedAt);
+        }
+      }
+      expect(plans.length, name).toBeGreaterThan(1);
+    }
+  });
+});
+
+test("where the role may not be made everything works without it, and the cluster says so", async () => {
+  const user = `plain_${randomUUID().slice(0, 8)}`;
+  const database = new URL(http.url).pathname.slice(1);
+  await http.query(`create role ${user} login password 'only-for-tests'`);
+  await http.query(`grant create on database "${database}" to ${user}`);
+  const url = new URL(http.url);
+  url.username = user;
+  url.password = "only-for-tests";
+  const options = { databaseUrl: url.href, schema: user, logLevel: "silent" as const };
+  const millrace = await Millrace.connect(options);
+  const server = new HttpServer({ millrace, port: 0, adminKey });
+  await server.start();
+  try {
+    const cluster = await send(server.url, "GET", "/api/cluster");
+    expect(cluster.body.postgres.row_security).toBe("off");
+    const made = { name: "own", role: "producer", tenant_id: "acme" };
+    const { key } = (await send(server.url, "POST", "/api/keys", { body: made })).body;
+    const body = { type: "t", payload: 1 };
+    const job = (await send(server.url, "POST", "/api/jobs", { key, body })).body;
+    const read = await send(server.url, "GET", `/api/jobs/${job.id}`, { key });
+    expect(read.body).toMatchObject({ id: job.id, payload: 1, tenant_id: "acme" });
+    const here = (await http.call("GET", "/api/cluster")).body;
+    expect(here.postgres.row_security).toBe("on");
+  } finally {
+    await server.stop();
+    await millrace.stop();
+    await http.query(`drop owned by ${user} cascade`);
+    await http.query(`drop role ${user}`);
+  }
+});
