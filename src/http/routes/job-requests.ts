@@ -112,7 +112,7 @@ function toOptions(
   return options;
 }
 
-function oneKey(header: string | undefined, body: string | undefined): string | undefined {
+export function oneKey(header: string | undefined, body: string | undefined): string | undefined {
   if (header === undefined || body === undefined || header === body) return body ?? header;
   throw new MillraceError(
     "REQUEST_INVALID",
