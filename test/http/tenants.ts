@@ -32,13 +32,19 @@ export function tenantsSuite(): void {
       const read = await http.call("GET", pathOf(ofSettings ?? ""));
       expect(read.body).toEqual({
         ...{ tenant_id: ofSettings, weight: 4, rate_limit: null, paused: false },
+        ...{ capacity: null, warn_depth: null },
       });
       expect((await http.call("GET", pathOf(newTenant()))).body.code).toBe("TENANT_NOT_FOUND");
     });
 
     test("is changed, paused and resumed by operators, and that is noted", async () => {
       const tenant = newTenant();
-      const body = { weight: 3, rate_limit: { limit: 10, window_ms: 1_000 } };
+      const body = {
+        weight: 3,
+        rate_limit: { limit: 10, window_ms: 1_000 },
+        capacity: 50,
+        warn_depth: 40,
+      };
       const changed = await http.call("PUT", pathOf(tenant), { body });
       expect(changed.body).toEqual({ tenant_id: tenant, ...body, paused: false });
       const less = await http.call("PUT", pathOf(tenant), { body: { rate_limit: null } });
