@@ -22,6 +22,11 @@ beforeAll(async () => {
   for (const name of ["pg", "postgres", "kysely", "drizzle-orm", "zod"]) {
     await symlink(join(root, "node_modules", name), join(folder, "node_modules", name));
   }
+  await mkdir(join(folder, "node_modules", ".bin"));
+  await symlink(
+    join(root, "dist", "cli", "main.js"),
+    join(folder, "node_modules", ".bin", "millrace"),
+  );
   await cp(join(root, "examples"), join(folder, "examples"), { recursive: true });
   await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
 });
@@ -29,7 +34,8 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function run(command: string, args: string[], databaseUrl: string) {
-  const env = { ...process.env, DATABASE_URL: databaseUrl, LOG_LEVEL: "warn" };
+  const path = `${join(folder, "node_modules", ".bin")}:${process.env.PATH}`;
+  const env = { ...process.env, PATH: path, DATABASE_URL: databaseUrl, LOG_LEVEL: "warn" };
   const child = spawn(command, args, { cwd: folder, env });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {

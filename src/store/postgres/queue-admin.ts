@@ -2,6 +2,7 @@
 
 import type { QueueAdmin, QueueRecord } from "../queue-admin.ts";
 import type { Database } from "./database.ts";
+import { readQueueFigures } from "./queue-figures.ts";
 import { type QueueRow, queueColumns, toQueue } from "./queues.ts";
 import { statement } from "./statement.ts";
 
@@ -148,6 +149,7 @@ export function createQueueAdmin(
     }
   };
   return {
+    figures: () => readQueueFigures(database),
     list: async (tenant) => (await database.query<RecordRow>(list, [tenant])).map(toRecord),
     find: (id) => one(find, [id]),
     resolve: (tenant, name) => one(resolve, [tenant, name]),
