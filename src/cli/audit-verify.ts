@@ -1,6 +1,6 @@
 import { verifyAudit } from "../client/audit.ts";
 import { type Command, textOption, UsageError, type Values } from "./command.ts";
-import { connect, databaseHelp, databaseOptions } from "./connect.ts";
+import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 
 export const auditVerify: Command = {
   name: "audit verify",
@@ -26,8 +26,7 @@ Examples:
   options: { expect: { type: "string" }, ...databaseOptions, json: { type: "boolean" } },
   async run(values, terminal) {
     const expected = expectedHead(values);
-    const millrace = await connect(values, terminal);
-    try {
+    return withMillrace(values, terminal, async (millrace) => {
       const found = await verifyAudit(millrace.store.service.audit, expected);
       const { ok, entries, head, brokenAt, problem } = found;
       if (values.json === true)
@@ -35,9 +34,7 @@ Examples:
       else if (ok) terminal.print(`Whole: ${entries} entries, head ${head.no}:${head.hash}`);
       else terminal.printError(`Broken at entry ${brokenAt}: ${problem}.`);
       return ok ? 0 : 1;
-    } finally {
-      await millrace.stop();
-    }
+    });
   },
 };
 

@@ -2,9 +2,10 @@ import type { Millrace } from "../client/millrace.ts";
 import { type BreakerAction, breakerActions } from "../domain/circuit-breaker.ts";
 import type { Breaker } from "../store/breaker.ts";
 import { type Command, textOption, UsageError, type Values } from "./command.ts";
-import { connect, databaseHelp, databaseOptions } from "./connect.ts";
+import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 import { suggest } from "./suggest.ts";
 import type { Terminal } from "./terminal.ts";
+import { type Column, clip, table } from "./text.ts";
 
 const help = `millrace breakers – see and work the circuit breakers
 
@@ -39,17 +40,18 @@ export const breakers: Command = {
     json: { type: "boolean" },
   },
   takesWords: true,
+  verbs: ["list", ...breakerActions],
   async run(values: Values, terminal: Terminal, words: readonly string[]): Promise<number> {
     const work = parse(words, values);
-    const millrace = await connect(values, terminal);
-    try {
+    return withMillrace(values, terminal, async (millrace) => {
       const answer = await work(millrace);
       if (values.json === true) terminal.print(JSON.stringify(answer));
-      else terminal.print(Array.isArray(answer) ? table(answer) : sentence(answer as Breaker));
-    } finally {
-      await millrace.stop();
-    }
-    return 0;
+      else
+        terminal.print(
+          Array.isArray(answer) ? listing(answer, terminal) : sentence(answer as Breaker),
+        );
+      return 0;
+    });
   },
 };
 
@@ -80,23 +82,17 @@ function unknown(verb: string): string {
 
 const sentence = ({ name, state }: Breaker) => `The breaker "${name}" is ${state} now.`;
 
-function table(all: readonly Breaker[]): string {
+function listing(all: readonly Breaker[], terminal: Terminal): string {
   if (all.length === 0) return "There are no breakers yet: one comes into being when it is used.";
-  const rows = [
-    ["NAME", "STATE", "FAILURES", "NEXT PROBE", "SINCE", "WHY"],
-    ...all.map((one) => [
-      one.name,
-      one.state,
-      `${one.failures}/${one.failureThreshold}`,
-      nextProbe(one),
-      one.changedAt.toISOString(),
-      (one.reason ?? one.lastError ?? "").replace(/\s+/g, " ").slice(0, 60),
-    ]),
+  const columns: Column<Breaker>[] = [
+    { title: "NAME", value: ({ name }) => name },
+    { title: "STATE", value: ({ state }) => state },
+    { title: "FAILURES", value: (one) => `${one.failures}/${one.failureThreshold}` },
+    { title: "NEXT PROBE", value: nextProbe },
+    { title: "SINCE", value: ({ changedAt }) => changedAt.toISOString() },
+    { title: "WHY", value: ({ reason, lastError }) => clip(reason ?? lastError ?? "", 60) },
   ];
-  const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
-  const line = (row: readonly string[]) =>
-    row.map((cell, at) => cell.padEnd(widths?.[at] ?? 0)).join("  ");
-  return rows.map((row) => line(row).trimEnd()).join("\n");
+  return table(columns, all, terminal.isInteractive ? terminal.columns : undefined);
 }
 
 function nextProbe({ state, retryAfterMs, probes }: Breaker): string {

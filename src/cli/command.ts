@@ -12,6 +12,8 @@ export interface Command {
   /** What stands without a name, in order; found among the values by these names. */
   readonly operands?: readonly string[];
   readonly options: OptionsConfig;
+  /** Words that its first operand may be, for the shell's completion. */
+  readonly verbs?: readonly string[];
   /** May words that are no options follow? They are refused otherwise. */
   readonly takesWords?: boolean;
   /** Resolves with the exit code. */
@@ -20,6 +22,18 @@ export interface Command {
 
 /** The command was called wrongly: exit code 2, and a pointer to its help. */
 export class UsageError extends Error {}
+
+/** It cannot be done here; `next` says what to do about that. */
+export class CommandError extends Error {
+  readonly next: string;
+  readonly exitCode: number;
+
+  constructor(message: string, next: string, exitCode = 1) {
+    super(message);
+    this.next = next;
+    this.exitCode = exitCode;
+  }
+}
 
 export function textOption(values: Values, name: string): string | undefined {
   const value = values[name];
@@ -38,4 +52,36 @@ export function numberOption(
   const value = Number(text);
   if (Number.isFinite(value) && value >= min && value <= max) return value;
   throw new UsageError(`--${name} must be a number from ${min} to ${max}, not "${text}".`);
+}
+
+export function wholeOption(
+  values: Values,
+  name: string,
+  range: { readonly min: number; readonly max: number },
+): number | undefined {
+  const value = numberOption(values, name, range);
+  if (value === undefined || Number.isInteger(value)) return value;
+  throw new UsageError(`--${name} must be a whole number, not "${values[name]}".`);
+}
+
+const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** 500ms, 30s, 5m, 2h, 1d; a number alone is in seconds. */
+export function durationOption(values: Values, name: string): number | undefined {
+  const text = textOption(values, name);
+  if (text === undefined) return undefined;
+  const [, amount, unit = "s"] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text.trim()) ?? [];
+  if (amount === undefined)
+    throw new UsageError(`--${name} is a time such as 500ms, 30s, 5m, 2h or 1d, not "${text}".`);
+  return Math.round(Number(amount) * unitMs[unit as keyof typeof unitMs]);
+}
+
+/** Names with commas between them. */
+export function listOption(values: Values, name: string): string[] | undefined {
+  const names = textOption(values, name)
+    ?.split(",")
+    .map((one) => one.trim());
+  if (names === undefined) return undefined;
+  if (names.every((one) => one !== "")) return names;
+  throw new UsageError(`--${name} is a list such as a,b,c.`);
 }

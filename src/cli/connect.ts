@@ -1,6 +1,10 @@
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { Millrace } from "../client/millrace.ts";
+import { loadConfig } from "../config.ts";
 import { createLog } from "../runtime/log.ts";
-import { textOption, type Values } from "./command.ts";
+import { CommandError, textOption, type Values } from "./command.ts";
+import { exitCodes } from "./exit-codes.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What every command that works on the database takes. */
@@ -12,14 +16,47 @@ export const databaseOptions = {
 export const databaseHelp = `  --data-dir <dir>   where the embedded database lives (default: MILLRACE_DATA_DIR or ./.millrace)
   --schema <name>    the schema to work on (default: millrace)`;
 
-export function connect(values: Values, terminal: Terminal): Promise<Millrace> {
+/** What the options say about the database, as `Millrace.connect` takes it. */
+export function databaseChoice(values: Values): { dataDir?: string; schema?: string } {
   const dataDir = textOption(values, "data-dir");
   const schema = textOption(values, "schema");
-  const logLevel = terminal.settings.logLevel ?? "silent";
-  return Millrace.connect({
+  return {
     ...(dataDir === undefined ? {} : { dataDir }),
     ...(schema === undefined ? {} : { schema }),
+  };
+}
+
+export function connect(values: Values, terminal: Terminal): Promise<Millrace> {
+  const logLevel = terminal.settings.logLevel ?? "silent";
+  return Millrace.connect({
+    ...databaseChoice(values),
     logLevel,
     log: createLog(logLevel, "stderr"),
   });
+}
+
+/** Who only looks makes no database: an empty one would answer as if there were no jobs. */
+export function needDatabase(values: Values): void {
+  const { databaseUrl, dataDir } = loadConfig(databaseChoice(values));
+  if (databaseUrl !== undefined || existsSync(join(dataDir, "cluster"))) return;
+  throw new CommandError(
+    `There is no database: DATABASE_URL is not set, and ${resolve(dataDir)} holds none.`,
+    "Set DATABASE_URL, go to the folder of your project, name one with --data-dir, or start one: millrace dev",
+    exitCodes.notFound,
+  );
+}
+
+/** Connects to a database that is there, and lets go of it whatever happens. */
+export async function withMillrace<T>(
+  values: Values,
+  terminal: Terminal,
+  use: (millrace: Millrace) => Promise<T>,
+): Promise<T> {
+  needDatabase(values);
+  const millrace = await connect(values, terminal);
+  try {
+    return await use(millrace);
+  } finally {
+    await millrace.stop();
+  }
 }

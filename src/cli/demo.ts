@@ -1,50 +1,40 @@
-// Something to watch: jobs that are quick, slow, delayed, flaky and hopeless, at a steady rate.
+// Something to watch: a producer that makes jobs of many kinds at a steady rate, and a worker for them.
 
 import type { Millrace } from "../client/millrace.ts";
-import { NonRetryableError } from "../domain/error-class.ts";
+import type { EnqueueOptions } from "../client/new-job.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { defineJob } from "../worker/job-definition.ts";
+import type { JobDefinition } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
+import {
+  charge,
+  demoJobs,
+  importAccount,
+  importPage,
+  invoice,
+  makeReport,
+  prepareDemo,
+  remind,
+  sendMail,
+} from "./demo-jobs.ts";
 
-const queue = "demo";
+interface Wish {
+  readonly job: JobDefinition<unknown, never, unknown>;
+  readonly options: EnqueueOptions;
+}
 
-const quick = defineJob({ type: "demo.quick", queue, run: () => "done" });
-
-const slow = defineJob({
-  type: "demo.slow",
-  queue,
-  run: async ({ signal }) => systemClock.sleep(200 + 600 * Math.random(), signal),
-});
-
-const flaky = defineJob({
-  type: "demo.flaky",
-  queue,
-  retry: { baseMs: { retryable: 1_000 } },
-  run({ attempt }) {
-    if (attempt < 3 && Math.random() < 0.7) throw new Error("The other side did not answer.");
-  },
-});
-
-const delayed = defineJob({ type: "demo.delayed", queue, run: () => "on time" });
-
-const hopeless = defineJob({
-  type: "demo.hopeless",
-  queue,
-  run() {
-    throw new NonRetryableError("There is no such account.");
-  },
-});
-
-/** One round of what the producer enqueues; the hopeless one comes in every tenth round. */
-const round = [
-  ...["high", "normal", "low", "normal", "high", "normal", "low", "normal"].map((priority) => ({
-    job: quick,
+/** One round of what the producer enqueues; in every tenth an account is not found. */
+const round: readonly Wish[] = [
+  ...["high", "normal", "low", "normal", "high", "normal", "low"].map((priority) => ({
+    job: sendMail,
     options: { priority },
   })),
-  { job: delayed, options: { delayMs: 3_000 } },
-  { job: slow, options: {} },
-  { job: flaky, options: {} },
-  { job: slow, options: { priority: "low" } },
+  { job: remind, options: { delayMs: 3_000 } },
+  { job: makeReport, options: { tenant: "acme", priority: "low" } },
+  { job: charge, options: { tenant: "acme", priority: "high" } },
+  { job: importPage, options: {} },
+  { job: charge, options: { tenant: "globex" } },
+  { job: makeReport, options: { tenant: "globex" } },
+  { job: invoice, options: {} },
 ];
 const hopelessEvery = 10;
 const pauseMs = 100;
@@ -57,12 +47,9 @@ export interface Demo {
 }
 
 export async function startDemo(millrace: Millrace, jobsPerSecond: number): Promise<Demo> {
-  await millrace.configureQueue(queue, { retentionDays: 1 });
+  await prepareDemo(millrace);
   const concurrency = Math.min(1_000, 10 + Math.ceil(jobsPerSecond / 5));
-  const worker = await millrace.work([quick, slow, flaky, delayed, hopeless], {
-    concurrency,
-    drainMs,
-  });
+  const worker = await millrace.work(demoJobs, { concurrency, drainMs });
   const stopped = new AbortController();
   const producing = produce(millrace, jobsPerSecond, stopped.signal);
   return {
@@ -92,6 +79,8 @@ async function produce(millrace: Millrace, rate: number, stopped: AbortSignal): 
 
 function enqueueNext(millrace: Millrace, n: number): Promise<unknown> {
   const isHopeless = n % (round.length * hopelessEvery) === round.length;
-  const { job, options } = round[n % round.length] ?? { job: quick, options: {} };
-  return millrace.enqueue(isHopeless ? hopeless : job, { n }, options);
+  const { job, options } = round[n % round.length] ?? { job: sendMail, options: {} };
+  return isHopeless
+    ? millrace.enqueue(importAccount, { n })
+    : millrace.enqueue(job, { n }, options);
 }

@@ -6,6 +6,8 @@ import type { HttpServer } from "../http/server.ts";
 import { systemClock } from "../runtime/clock.ts";
 import type { EmbeddedServer } from "../store/postgres/embedded.ts";
 import { withoutPassword } from "./database-url.ts";
+import { demoQueues } from "./demo-jobs.ts";
+import type { Presence } from "./dev-presence.ts";
 import { type Progress, type ProgressReader, progressJson, progressLine } from "./progress.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -21,6 +23,8 @@ export interface Api {
   /** A key that was made for this run; null: the user has one. */
   readonly madeKey: string | null;
   readonly hasDashboard: boolean;
+  /** The port it would have liked best; null: it has the one that was asked for. */
+  readonly wantedPort: number | null;
 }
 
 export class DevReport {
@@ -51,6 +55,12 @@ export class DevReport {
     this.#say("Creating an embedded PostgreSQL (only this once, a few seconds) …");
   }
 
+  /** Another one runs on this folder. */
+  found({ pid, url }: Presence): void {
+    this.#say(`millrace dev runs here already: process ${pid}, ${url}/api`);
+    this.#say("This one joins its database and works beside it; Ctrl-C stops only this one.\n");
+  }
+
   serving(api: Api): void {
     this.#api = api;
   }
@@ -68,19 +78,25 @@ export class DevReport {
     this.#sayApi();
     if (options.ignoresDatabaseUrl)
       this.#say("  note      DATABASE_URL is set, but dev keeps to its own database");
-    if (demo) this.#say(`  demo      about ${jobsPerSecond} jobs a second in queue "demo"`);
-    else this.#say("  demo      none: connect producers and workers of your own");
+    if (demo) {
+      this.#say(`  demo      about ${jobsPerSecond} jobs a second in ${demoQueues.length} queues`);
+      this.#say("  look      millrace top · jobs tail · queues · dlq · triggers · breakers");
+    }
+    if (!demo) this.#say("  demo      none: connect producers and workers of your own");
     this.#say("  stop      Ctrl-C\n");
   }
 
   #sayApi(): void {
     if (this.#api === undefined) return;
-    const { server, madeKey, hasDashboard } = this.#api;
+    const { server, madeKey, wantedPort, hasDashboard } = this.#api;
+    const moved = wantedPort !== null && !server.url.endsWith(`:${wantedPort}`);
     if (hasDashboard) {
       this.#say(`  dashboard ${server.url}/#ticket=${server.createTicket()}`);
       this.#say("            (signs you in, once and within ten minutes)");
     }
     this.#say(`  api       ${server.url}/api`);
+    if (moved)
+      this.#say(`  port      ${wantedPort} is taken, so it is another; --port chooses one`);
     this.#say(`  key       ${madeKey ?? "MILLRACE_ADMIN_KEY"}`);
   }
 

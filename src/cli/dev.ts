@@ -2,15 +2,15 @@ import { resolve } from "node:path";
 import { Millrace } from "../client/millrace.ts";
 import { loadConfig, loadHttpSettings } from "../config.ts";
 import { newSecret } from "../http/api-key-text.ts";
-import { HttpServer } from "../http/server.ts";
 import { systemClock } from "../runtime/clock.ts";
 import type { HttpSettings } from "../runtime/http-settings.ts";
 import { createLog } from "../runtime/log.ts";
 import { deleteEmbedded, type EmbeddedServer, startEmbedded } from "../store/postgres/embedded.ts";
-import { type Command, numberOption, textOption, type Values } from "./command.ts";
-import { dashboardFolder } from "./dashboard-folder.ts";
+import { type Command, numberOption, textOption, type Values, wholeOption } from "./command.ts";
 import { type Demo, startDemo } from "./demo.ts";
+import { leavePresence, readPresence } from "./dev-presence.ts";
 import { type Api, DevReport } from "./dev-report.ts";
+import { startHttp, startHttpNearby } from "./http-service.ts";
 import { ProgressReader } from "./progress.ts";
 import { StopRequest } from "./stop-request.ts";
 import type { Terminal } from "./terminal.ts";
@@ -19,10 +19,12 @@ const help = `millrace dev – a queue to try things with
 
 Usage: millrace dev [options]
 
-Starts an embedded PostgreSQL, a manager, the HTTP service, a producer of demo jobs and a worker
-that runs them, and shows how they get on. Ctrl-C lets running jobs finish and stops; the data
-stays. Started twice on one folder, the second joins the first one's database. The HTTP service
-listens on HOST and PORT (127.0.0.1:7070, or another port when that one is taken) and accepts
+In one process: an embedded PostgreSQL, a manager, the HTTP service, and a demo that makes and runs jobs
+in several queues, for several tenants, with priorities, delays, triggers, a platform that fails now and
+then, and one kind of job that always does. Ctrl-C lets running jobs finish and stops; the data stays.
+Started twice on one folder, the second says where the first is and joins its database.
+
+The HTTP service listens on HOST and PORT (127.0.0.1:7070, or the next port that is free) and accepts
 MILLRACE_ADMIN_KEY, or a key that is made for this run and printed.
 
 Options:
@@ -30,6 +32,7 @@ Options:
   --fresh                  delete that data first
   --no-demo                no demo jobs: bring your own producers and workers
   --jobs-per-second <n>    how many demo jobs to make (default: 20)
+  --port <number>          exactly this port; 0: any that is free
   --for <seconds>          stop after this time
   --json                   one JSON line a second instead of text
   -h, --help               this text
@@ -38,7 +41,7 @@ Examples:
   millrace dev
   millrace dev --fresh --jobs-per-second 500
   millrace dev --for 10 --json | tail -1
-  millrace dev --no-demo &  node my-worker.mjs      (both use ./.millrace)
+  millrace dev --no-demo &  millrace worker ./jobs.ts      (both use ./.millrace)
 `;
 
 interface DevOptions {
@@ -49,6 +52,7 @@ interface DevOptions {
   readonly jobsPerSecond: number;
   readonly ignoresDatabaseUrl: boolean;
   readonly forMs: number | undefined;
+  readonly http: HttpSettings;
 }
 
 export const dev: Command = {
@@ -60,6 +64,7 @@ export const dev: Command = {
     fresh: { type: "boolean" },
     "no-demo": { type: "boolean" },
     "jobs-per-second": { type: "string" },
+    port: { type: "string" },
     for: { type: "string" },
     json: { type: "boolean" },
   },
@@ -82,7 +87,10 @@ export const dev: Command = {
 function readOptions(values: Values): DevOptions {
   const seconds = numberOption(values, "for", { min: 0, max: 1_000_000 });
   const { dataDir, databaseUrl } = loadConfig();
+  const settings = loadHttpSettings();
+  const port = wholeOption(values, "port", { min: 0, max: 65_535 });
   return {
+    http: port === undefined ? settings : { ...settings, port, portIsGiven: true },
     dataDir: resolve(textOption(values, "data-dir") ?? dataDir),
     fresh: values.fresh === true,
     demo: values["no-demo"] !== true,
@@ -109,13 +117,12 @@ async function runUntilStopped(
     log: (message) => message.startsWith("creating") && report.creating(),
   });
   try {
+    const first = await readPresence(dataDir);
+    if (first !== null) report.found(first);
     const millrace = await connect(server, terminal);
-    const api = await startApi(millrace, loadHttpSettings());
     try {
-      report.serving(api);
-      await watch(millrace, server, options, report, stop.signal);
+      await serveAndWatch(millrace, server, options, report, stop.signal);
     } finally {
-      await api.server.stop();
       await millrace.stop();
     }
   } finally {
@@ -130,24 +137,37 @@ async function connect(server: EmbeddedServer, terminal: Terminal): Promise<Mill
   return Millrace.connect({ databaseUrl: server.url, logLevel, log });
 }
 
-/** On any free port when the usual one is taken, unless one was asked for. */
+async function serveAndWatch(
+  millrace: Millrace,
+  server: EmbeddedServer,
+  options: DevOptions,
+  report: DevReport,
+  stopped: AbortSignal,
+): Promise<void> {
+  const { dataDir, http } = options;
+  const api = await startApi(millrace, http);
+  const isFirst = (await readPresence(dataDir)) === null;
+  const leave = isFirst ? await leavePresence(dataDir, api.server.url) : async () => undefined;
+  try {
+    report.serving(api);
+    await watch(millrace, server, options, report, stopped);
+  } finally {
+    await leave();
+    await api.server.stop();
+  }
+}
+
+/** On the next free port when the usual one is taken, unless one was asked for. */
 async function startApi(millrace: Millrace, settings: HttpSettings): Promise<Api> {
   const { port, portIsGiven } = settings;
   const adminKey = settings.adminKey ?? newSecret();
-  const dashboard = dashboardFolder();
-  const made = settings.adminKey === undefined ? adminKey : null;
-  const serve = async (onPort: number): Promise<Api> => {
-    const server = new HttpServer({ ...settings, millrace, port: onPort, adminKey, dashboard });
-    await server.start();
-    return { server, madeKey: made, hasDashboard: dashboard !== undefined };
+  const start = portIsGiven ? startHttp : startHttpNearby;
+  const { server, hasDashboard } = await start({ ...settings, millrace, adminKey });
+  return {
+    ...{ server, hasDashboard },
+    madeKey: settings.adminKey === undefined ? adminKey : null,
+    wantedPort: portIsGiven ? null : port,
   };
-  try {
-    return await serve(port);
-  } catch (error) {
-    const isTaken = error instanceof Error && "code" in error && error.code === "EADDRINUSE";
-    if (!isTaken || portIsGiven) throw error;
-    return serve(0);
-  }
 }
 
 async function watch(

@@ -1,7 +1,8 @@
 import type { Explanation } from "../domain/waiting-reason.ts";
 import type { Command, Values } from "./command.ts";
-import { connect, databaseHelp, databaseOptions } from "./connect.ts";
+import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 import type { Terminal } from "./terminal.ts";
+import { plain } from "./text.ts";
 
 const help = `millrace explain – why a job is not running
 
@@ -31,20 +32,18 @@ export const explain: Command = {
     json: { type: "boolean" },
   },
   async run(values: Values, terminal: Terminal): Promise<number> {
-    const millrace = await connect(values, terminal);
-    try {
+    return withMillrace(values, terminal, async (millrace) => {
       const told = await millrace.explain(String(values.job));
       terminal.print(values.json === true ? JSON.stringify(told) : inWords(told));
-    } finally {
-      await millrace.stop();
-    }
-    return 0;
+      return 0;
+    });
   },
 };
 
 function inWords({ job, state, reason, text, until, holders }: Explanation): string {
-  const lines = [`Job ${job} is ${state}: ${text}`, `reason:  ${reason}`];
+  const lines = [`Job ${job} is ${state}: ${plain(text)}`, `reason:  ${reason}`];
   if (until !== null) lines.push(`until:   ${until.toISOString()}`);
-  for (const holder of holders) lines.push(`holder:  job ${holder.job} on ${holder.worker ?? "?"}`);
+  for (const holder of holders)
+    lines.push(`holder:  job ${holder.job} on ${plain(holder.worker ?? "?")}`);
   return lines.join("\n");
 }

@@ -4,24 +4,11 @@ import { hashOf, keyText, newSecret } from "../http/api-key-text.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
 import { type ApiKey, type Role, roles } from "../store/api-key.ts";
 import { checkName } from "../worker/job-definition.ts";
-import { type Command, textOption, UsageError, type Values } from "./command.ts";
-import { connect, databaseHelp, databaseOptions } from "./connect.ts";
-import type { Terminal } from "./terminal.ts";
+import { type Command, textOption, UsageError } from "./command.ts";
+import { connect, databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
+import { plain } from "./text.ts";
 
 const actor = "cli";
-
-async function withMillrace<T>(
-  values: Values,
-  terminal: Terminal,
-  use: (millrace: Millrace) => Promise<T>,
-): Promise<T> {
-  const millrace = await connect(values, terminal);
-  try {
-    return await use(millrace);
-  } finally {
-    await millrace.stop();
-  }
-}
 
 export const keysCreate: Command = {
   name: "keys create",
@@ -55,8 +42,9 @@ Examples:
     if (role === undefined) throw new UsageError(`--role must be one of ${roles.join(", ")}.`);
     if (name === undefined) throw new UsageError("--name needs a value.");
     const tenant = textOption(values, "tenant") ?? null;
-    const { key, text } = await withMillrace(values, terminal, (millrace) =>
-      createKey(millrace, name, role, tenant),
+    const millrace = await connect(values, terminal);
+    const { key, text } = await createKey(millrace, name, role, tenant).finally(() =>
+      millrace.stop(),
     );
     if (values.json === true) terminal.print(JSON.stringify({ ...keyFields(key), key: text }));
     else {
@@ -107,6 +95,10 @@ Options:
 ${databaseHelp}
   --json             one JSON line per key
   -h, --help         this text
+
+Examples:
+  millrace keys list
+  millrace keys list --json | jq -r 'select(.role == "robot") | .id'
 `,
   options: { ...databaseOptions, json: { type: "boolean" } },
   async run(values, terminal) {
@@ -122,7 +114,7 @@ ${databaseHelp}
 
 function line({ id, role, tenant, name, revokedAt }: ApiKey): string {
   const state = revokedAt === null ? "" : "  revoked";
-  return `${id}  ${role.padEnd(8)}  ${(tenant ?? "all tenants").padEnd(12)}  ${name}${state}`;
+  return `${id}  ${role.padEnd(8)}  ${plain(tenant ?? "all tenants").padEnd(12)}  ${plain(name)}${state}`;
 }
 
 export const keysRevoke: Command = {
@@ -138,6 +130,9 @@ Options:
   --id <id>          of the key, as millrace keys list shows it
 ${databaseHelp}
   -h, --help         this text
+
+Examples:
+  millrace keys revoke --id 01890a5d-ac96-774b-bcce-b302099a8057
 `,
   options: { id: { type: "string" }, ...databaseOptions },
   async run(values, terminal) {
@@ -148,7 +143,7 @@ ${databaseHelp}
       millrace.store.service.keys.revoke(id, actor),
     );
     if (revoked === null) throw new MillraceError("API_KEY_NOT_FOUND");
-    terminal.print(`Revoked ${revoked.id} (${revoked.name}).`);
+    terminal.print(`Revoked ${revoked.id} (${plain(revoked.name)}).`);
     return 0;
   },
 };

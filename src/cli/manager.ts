@@ -8,6 +8,7 @@ import { type Command, numberOption, textOption, type Values } from "./command.t
 import { withoutPassword } from "./database-url.ts";
 import { StopRequest } from "./stop-request.ts";
 import type { Terminal } from "./terminal.ts";
+import { untilStopped } from "./waiting.ts";
 
 const help = `millrace manager – keep the queue healthy
 
@@ -55,12 +56,7 @@ export const manager: Command = {
       await metrics?.start();
       const manager = await millrace.manage();
       tell(millrace, manager, metrics?.url, values.json === true, terminal);
-      // A timer holds at most 24 days.
-      const untilMs = systemClock.monotonic() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000;
-      while (!stop.signal.aborted && systemClock.monotonic() < untilMs) {
-        const leftMs = untilMs - systemClock.monotonic();
-        await systemClock.sleep(Math.min(leftMs, 60_000), stop.signal);
-      }
+      await untilStopped(stop.signal, seconds);
     } finally {
       await metrics?.stop();
       await millrace.stop();

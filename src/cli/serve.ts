@@ -1,11 +1,11 @@
 import { loadHttpSettings } from "../config.ts";
-import { HttpServer } from "../http/server.ts";
-import { systemClock } from "../runtime/clock.ts";
+import type { HttpServer } from "../http/server.ts";
 import { type Command, numberOption, textOption, type Values } from "./command.ts";
 import { connect, databaseHelp, databaseOptions } from "./connect.ts";
-import { dashboardFolder } from "./dashboard-folder.ts";
+import { startHttp } from "./http-service.ts";
 import { StopRequest } from "./stop-request.ts";
 import type { Terminal } from "./terminal.ts";
+import { untilStopped } from "./waiting.ts";
 
 const help = `millrace serve – the HTTP service
 
@@ -49,20 +49,15 @@ export const serve: Command = {
     const seconds = numberOption(values, "for", { min: 0, max: 1_000_000 });
     const stop = new StopRequest(terminal);
     const millrace = await connect(values, terminal);
-    const dashboard = dashboardFolder();
-    const server = new HttpServer({ ...settings, millrace, host, port, dashboard });
+    let server: HttpServer | undefined;
     try {
       if (values.manager === true) await millrace.manage();
-      await server.start();
-      tell(server.url, dashboard !== undefined, values.json === true, terminal);
-      const untilMs = systemClock.monotonic() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000;
-      while (!stop.signal.aborted && systemClock.monotonic() < untilMs) {
-        // A timer holds at most 24 days.
-        const leftMs = untilMs - systemClock.monotonic();
-        await systemClock.sleep(Math.min(leftMs, 60_000), stop.signal);
-      }
+      const started = await startHttp({ ...settings, millrace, host, port });
+      server = started.server;
+      tell(server.url, started.hasDashboard, values.json === true, terminal);
+      await untilStopped(stop.signal, seconds);
     } finally {
-      await server.stop();
+      await server?.stop();
       await millrace.stop();
       stop.release();
     }

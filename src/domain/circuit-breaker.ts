@@ -1,7 +1,7 @@
 // One circuit breaker, as a machine. The store does the same in SQL, and a test compares the two.
 // Each change of state begins a new period; a report counts only in the period its call began in.
 
-import { type Classifier, classify, Snooze } from "./error-class.ts";
+import { type Classifier, classify, isSnooze, isThrown, thrownKind } from "./error-class.ts";
 import { MillraceError } from "./errors.ts";
 
 export const breakerStates = ["CLOSED", "OPEN", "HALF_OPEN"] as const;
@@ -198,14 +198,21 @@ export class BreakerOpenError extends MillraceError {
     this.retryAfterMs = retryAfterMs;
     this.spreadMs = wait.spreadMs;
   }
+
+  get [thrownKind]() {
+    return "breaker_open" as const;
+  }
 }
+
+export const isBreakerOpen = (error: unknown): error is BreakerOpenError =>
+  isThrown(error, "breaker_open");
 
 export const returnDelayMs = (refusal: BreakerOpenError, random: number): number =>
   refusal.retryAfterMs + refusal.spreadMs * random;
 
 /** What an error says about the platform it came from. */
 export function verdictOf(error: unknown, classifier?: Classifier): Verdict {
-  if (error instanceof Snooze || error instanceof BreakerOpenError) return "none";
+  if (isSnooze(error) || isBreakerOpen(error)) return "none";
   try {
     return classify(error, classifier).class === "non_retryable" ? "success" : "failure";
   } catch {

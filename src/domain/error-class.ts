@@ -17,6 +17,21 @@ export interface Failure {
   readonly retryAfterMs?: number;
 }
 
+/**
+ * How our own errors are known. Not by `instanceof`: a handler may come with another copy of this package,
+ * as when a loader compiles its imports to require().
+ */
+export const thrownKind: unique symbol = Symbol.for("millrace.thrown") as never;
+type ThrownKind = "failure" | "snooze" | "breaker_open";
+
+export function isThrown(error: unknown, kind: ThrownKind): boolean {
+  if (typeof error !== "object" || error === null) return false;
+  return (error as { readonly [thrownKind]?: unknown })[thrownKind] === kind;
+}
+
+const isJobFailure = (error: unknown): error is JobFailure => isThrown(error, "failure");
+export const isSnooze = (error: unknown): error is Snooze => isThrown(error, "snooze");
+
 /** Throw one of these from a handler to say what kind of failure it was. */
 export class JobFailure extends Error {
   readonly class: ErrorClass;
@@ -31,6 +46,10 @@ export class JobFailure extends Error {
     this.name = "JobFailure";
     this.class = errorClass;
     this.retryAfterMs = options.retryAfterMs;
+  }
+
+  get [thrownKind](): ThrownKind {
+    return "failure";
   }
 }
 
@@ -64,6 +83,10 @@ export class Snooze extends Error {
     this.name = "Snooze";
     this.delayMs = delayMs;
   }
+
+  get [thrownKind](): ThrownKind {
+    return "snooze";
+  }
 }
 
 export type Classifier = (error: unknown) => Failure | ErrorClass | undefined;
@@ -71,7 +94,7 @@ export type Classifier = (error: unknown) => Failure | ErrorClass | undefined;
 export function classify(error: unknown, classifier?: Classifier): Failure {
   const own = classifier?.(error);
   if (own !== undefined) return typeof own === "string" ? { class: own } : own;
-  if (error instanceof JobFailure) {
+  if (isJobFailure(error)) {
     return error.retryAfterMs === undefined
       ? { class: error.class }
       : { class: error.class, retryAfterMs: error.retryAfterMs };

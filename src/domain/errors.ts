@@ -63,6 +63,7 @@ export const errorCodes = {
   TENANT_NOT_FOUND: "There is no such tenant.",
   CURSOR_INVALID: "The cursor does not come from this list.",
   SERVICE_UNAVAILABLE: "The HTTP service cannot be reached, or does not answer as it should.",
+  TARGET_NOT_EMPTY: "The target of a copy is in use: only an empty schema is copied into.",
   SCHEMA_OUTDATED: "The schema is older than this version of Millrace; run the migrations.",
   SCHEMA_TOO_NEW: "The schema was made by a newer version of Millrace.",
 } as const;

@@ -1,8 +1,8 @@
 // How a run ended, named by intent. The worker and the reclaimer both decide here and nowhere else.
 
-import { BreakerOpenError, returnDelayMs } from "./circuit-breaker.ts";
+import { isBreakerOpen, returnDelayMs } from "./circuit-breaker.ts";
 import { describeError, storable } from "./describe-error.ts";
-import { type Classifier, classify, type JobError, Snooze } from "./error-class.ts";
+import { type Classifier, classify, isSnooze, type JobError } from "./error-class.ts";
 import type { RetryPolicy } from "./retry-policy.ts";
 
 export type Outcome =
@@ -31,11 +31,11 @@ export function outcomeOfFailure(
   thrown: unknown,
   context: { policy: RetryPolicy; random: number; classifier?: Classifier | undefined },
 ): Outcome {
-  if (thrown instanceof Snooze) {
+  if (isSnooze(thrown)) {
     const reason = storable(String(thrown.message), maxReasonBytes);
     return { kind: "snoozed", delayMs: storableDelay(thrown.delayMs), reason };
   }
-  if (thrown instanceof BreakerOpenError) {
+  if (isBreakerOpen(thrown)) {
     const delayMs = storableDelay(returnDelayMs(thrown, context.random));
     return { kind: "snoozed", delayMs, reason: storable(thrown.message, maxReasonBytes) };
   }

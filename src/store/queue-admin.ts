@@ -9,7 +9,31 @@ export interface QueueRecord extends Queue {
   readonly updatedAt: Date;
 }
 
+/** How a queue does at this moment. */
+export interface QueueFigures {
+  readonly id: number;
+  /** "": shared by all tenants. */
+  readonly tenant: string;
+  readonly name: string;
+  readonly paused: boolean;
+  readonly isActive: boolean;
+  readonly enqueued: number;
+  readonly completed: number;
+  readonly retried: number;
+  /** How many became dead letters, ever. */
+  readonly died: number;
+  /** Scheduled and ready. */
+  readonly waiting: number;
+  readonly running: number;
+  /** Dead letters that are not discarded. */
+  readonly dead: number;
+  /** How long the oldest ready job has been ready; null: none is. */
+  readonly oldestReadySeconds: number | null;
+}
+
 export interface QueueAdmin {
+  /** All of them, from counters and indexes only. */
+  figures(): Promise<QueueFigures[]>;
   /** All, or a tenant's own and the shared ones. */
   list(tenant: string | null): Promise<QueueRecord[]>;
   find(id: number): Promise<QueueRecord | null>;

@@ -1,26 +1,9 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { CommandLine, runCommand } from "../support/command-line.ts";
+import { expect, test } from "vitest";
+import { type CommandLine, CommandStage } from "../support/command-line.ts";
 import { send } from "../support/http.ts";
-import { createDatabase } from "../support/postgres.ts";
 import { until } from "../support/until.ts";
 
-let database: Awaited<ReturnType<typeof createDatabase>>;
-let processes: CommandLine[];
-beforeEach(async () => {
-  database = await createDatabase();
-  processes = [];
-});
-afterEach(async () => {
-  for (const { child } of processes) if (child.exitCode === null) child.kill("SIGKILL");
-  await Promise.all(processes.map((one) => one.ended()));
-  await database.drop();
-});
-
-function start(args: string[], env: Record<string, string> = {}): CommandLine {
-  const started = new CommandLine(args, { DATABASE_URL: database.url, ...env });
-  processes.push(started);
-  return started;
-}
+const stage = new CommandStage("test");
 
 async function urlOf(server: CommandLine): Promise<string> {
   await server.said('"ready"');
@@ -30,7 +13,7 @@ async function urlOf(server: CommandLine): Promise<string> {
 test("serves with the admin key, manages with --manager, and stops cleanly", async () => {
   const key = "an-admin-key-of-the-environment-42";
   const env = { MILLRACE_ADMIN_KEY: key, PORT: "0" };
-  const server = start(["serve", "--json", "--manager"], env);
+  const server = stage.start(["serve", "--json", "--manager"], env);
   const url = await urlOf(server);
   expect((await send(url, "GET", "/api/jobs", { key })).status).toBe(200);
   expect((await send(url, "GET", "/api/jobs", { key: null })).status).toBe(401);
@@ -53,37 +36,34 @@ test("serves with the admin key, manages with --manager, and stops cleanly", asy
 });
 
 test("keys are made, listed and revoked by commands", async () => {
-  const env = { DATABASE_URL: database.url };
-  const made = await runCommand(
-    ["keys", "create", "--role", "robot", "--tenant", "acme", "--name", "r2"],
-    env,
-  );
+  const made = await stage.run([
+    ...["keys", "create", "--role", "robot", "--tenant", "acme", "--name", "r2"],
+  ]);
   expect(made.code).toBe(0);
   const key = made.out.trim();
-  const server = start(["serve", "--json", "--port", "0"]);
+  const server = stage.start(["serve", "--json", "--port", "0"]);
   const url = await urlOf(server);
   const next = "/api/queue-items/next?queue_name=nothing";
   expect((await send(url, "GET", next, { key })).status).toBe(404);
-  const listed = await runCommand(["keys", "list", "--json"], env);
+  const listed = await stage.run(["keys", "list", "--json"]);
   const { id, ...rest } = JSON.parse(listed.out);
   expect(rest).toMatchObject({ name: "r2", role: "robot", tenant_id: "acme", revoked_at: null });
   expect(listed.out).not.toContain(key);
-  expect((await runCommand(["keys", "revoke", "--id", id], env)).code).toBe(0);
+  expect((await stage.run(["keys", "revoke", "--id", id])).code).toBe(0);
   await until("it is refused", async () => (await send(url, "GET", next, { key })).status === 401);
-  expect((await runCommand(["keys", "list"], env)).out).toContain("revoked");
+  expect((await stage.run(["keys", "list"])).out).toContain("revoked");
 });
 
 test("says what is wrong with a call", async () => {
-  const env = { DATABASE_URL: database.url };
-  const open = await runCommand(["serve", "--host", "0.0.0.0", "--port", "0"], env);
+  const open = await stage.run(["serve", "--host", "0.0.0.0", "--port", "0"]);
   expect(open.code).toBe(1);
   expect(open.err).toContain("There is no API key yet");
-  const role = await runCommand(["keys", "create", "--role", "king", "--name", "x"], env);
+  const role = await stage.run(["keys", "create", "--role", "king", "--name", "x"]);
   expect(role.code).toBe(2);
   expect(role.err).toContain("--role must be one of");
-  const unknown = await runCommand(["keys", "creat"], env);
+  const unknown = await stage.run(["keys", "creat"]);
   expect(unknown.err).toContain('Did you mean "keys create"?');
-  const short = await runCommand(["serve", "--for", "0"], { ...env, MILLRACE_ADMIN_KEY: "short" });
+  const short = await stage.run(["serve", "--for", "0"], { MILLRACE_ADMIN_KEY: "short" });
   expect(short.err).toContain("at least 24 characters");
-  expect((await runCommand(["help", "keys", "create"])).out).toContain("millrace keys create");
+  expect((await stage.run(["help", "keys", "create"])).out).toContain("millrace keys create");
 });

@@ -1,20 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Breaker, Millrace } from "../../src/index.ts";
-import { runCommand } from "../support/command-line.ts";
-import { createDatabase } from "../support/postgres.ts";
+import { CommandStage, runHere } from "../support/command-line.ts";
 
-let database: Awaited<ReturnType<typeof createDatabase>>;
+const stage = new CommandStage("file");
 let millrace: Millrace;
 beforeAll(async () => {
-  database = await createDatabase();
-  millrace = await Millrace.connect({ databaseUrl: database.url, logLevel: "silent" });
+  millrace = await Millrace.connect({ databaseUrl: stage.url, logLevel: "silent" });
 });
-afterAll(async () => {
-  await millrace.stop();
-  await database.drop();
-});
-const breakers = (...args: string[]) =>
-  runCommand(["breakers", ...args], { DATABASE_URL: database.url });
+afterAll(() => millrace.stop());
+const breakers = (...args: string[]) => runHere("breakers", ...args);
 
 test("lists, opens, closes and resets, for people and for programs", async () => {
   const none = await breakers();
@@ -52,15 +46,15 @@ test("says what is wrong with what it was asked", async () => {
     expect([code, err]).toEqual([2, `${said} See: millrace breakers --help\n`]);
   }
   const unknown = await breakers("open", "stripee", "--reason", "x");
-  expect(unknown.code).toBe(1);
+  expect(unknown.code).toBe(3);
   expect(unknown.err).toContain('There is no breaker "stripee".');
   expect(unknown.err).toContain("BREAKER_NOT_FOUND");
-  const { code, out } = await runCommand(["breakers", "--help"]);
+  const { code, out } = await breakers("--help");
   expect([code, out.includes("Usage: millrace breakers")]).toEqual([0, true]);
 });
 
 test("other commands still refuse words they do not know", async () => {
-  const { code, err } = await runCommand(["migrate", "now"]);
+  const { code, err } = await runHere("migrate", "now");
   expect(code).toBe(2);
   expect(err).toContain("Unexpected argument 'now'");
 });

@@ -1,10 +1,10 @@
-import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CommandLine, runCommand } from "../support/command-line.ts";
+import { Millrace } from "../../src/index.ts";
+import { CommandLine, runCommand, runHere } from "../support/command-line.ts";
 import { Workplace } from "../support/embedded.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { until } from "../support/until.ts";
@@ -50,10 +50,40 @@ const tickWith = (running: CommandLine, fits: (tick: Tick) => boolean) =>
     return ticksOf(running.out).find(fits);
   });
 
+/** Several queues, tenants and priorities, a trigger of each kind that fires, and a breaker. */
+async function showsEverything(dataDir: string): Promise<void> {
+  const millrace = await Millrace.connect({ dataDir, logLevel: "silent" });
+  try {
+    const busy = await until("every queue has completed something", async () => {
+      const queues = await millrace.queues();
+      return queues.length >= 6 && queues.every(({ counts }) => counts.completed > 0) && queues;
+    });
+    expect(busy.map(({ name }) => name)).toContain("payments");
+    const triggers = await until("both triggers have fired", async () => {
+      const found = await millrace.triggers.list();
+      return found.length === 2 && found.every(({ lastFiredAt }) => lastFiredAt !== null) && found;
+    });
+    expect(triggers.map(({ type }) => type).sort()).toEqual(["QUEUE", "TIME"]);
+    expect(await millrace.breakers.list()).toMatchObject([{ name: "demo-bank" }]);
+    const { jobs } = await millrace.store.service.readsOf(null).search.jobs({}, null, 500);
+    const seen = (of: "tenant" | "weight") => new Set(jobs.map((job) => job[of]));
+    expect(seen("tenant")).toEqual(new Set(["default", "acme", "globex"]));
+    expect(seen("weight")).toEqual(new Set([0, 5, 10]));
+    const [dead] = await millrace.deadLetters();
+    expect(dead).toMatchObject({ type: "import.account", error: { class: "non_retryable" } });
+  } finally {
+    await millrace.stop();
+  }
+}
+
 describe("millrace dev", () => {
   test("makes progress, stops cleanly on Ctrl-C and goes on where it was", async () => {
     const first = dev("--json", "--jobs-per-second", "100");
-    const seen = await tickWith(first, ({ completed, retried }) => completed > 20 && retried > 0);
+    const seen = await tickWith(
+      first,
+      ({ completed, retried, dead }) => completed > 20 && retried > 0 && dead > 0,
+    );
+    await showsEverything(place.dataDir);
     await tickWith(first, ({ completed }) => completed > seen.completed);
     const ended = await first.stop("SIGINT");
     expect(ended.code).toBe(0);
@@ -83,6 +113,11 @@ describe("millrace dev", () => {
     await tickWith(first, ({ completed }) => completed > 0);
     const second = dev("--json");
     await second.said("joined");
+    await second.said("stop      Ctrl-C");
+    expect(second.err).toMatch(
+      new RegExp(`millrace dev runs here already: process ${first.child.pid}, http://127`),
+    );
+    expect(second.err).toMatch(/port {6}7\d{3} is taken, so it is another/);
     const refused = await dev("--fresh").ended();
     expect(refused).toMatchObject({ code: 1 });
     expect(refused.err).toMatch(/in use; stop the other processes first/);
@@ -108,19 +143,11 @@ describe("millrace dev", () => {
   });
 
   test("serves API and dashboard, prints where, the key it made, and a link that signs in", async () => {
-    const root = join(import.meta.dirname, "..", "..");
-    const copy = join(place.dataDir, "..", `package-${randomUUID()}`);
-    await cp(join(root, "dist"), join(copy, "dist"), { recursive: true });
-    await cp(join(root, "package.json"), join(copy, "package.json"));
-    await symlink(join(root, "node_modules"), join(copy, "node_modules"));
-    await mkdir(join(copy, "dist", "dashboard"), { recursive: true });
-    await writeFile(join(copy, "dist", "dashboard", "index.html"), "<p>the dashboard</p>");
-    const entry = join(copy, "dist", "cli", "main.js");
-    const running = new CommandLine(["dev", "--data-dir", place.dataDir, "--no-demo"], {}, entry);
-    processes.push(running);
+    const running = dev("--no-demo", "--port", "0");
     await running.said("stop      Ctrl-C");
+    expect(running.out).not.toContain("is taken");
     const [, link = ""] = running.out.match(/dashboard (http:\/\/\S+)\n/) ?? [];
-    expect(await (await fetch(link)).text()).toBe("<p>the dashboard</p>");
+    expect((await fetch(link)).headers.get("content-type")).toContain("text/html");
     const signIn = await fetch(new URL("/api/session", link), {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -230,7 +257,7 @@ describe("the command line", () => {
     ["manager", "--help"],
     ["help", "dev"],
   ])("%s %s teaches by example", async (...args) => {
-    const { code, out, err } = await runCommand(args);
+    const { code, out, err } = await runHere(...args);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toMatch(/^millrace/);
     expect(out).toMatch(/(?:Examples|Try it):\n {2}\S/);
@@ -239,7 +266,7 @@ describe("the command line", () => {
   test("--version is that of the package", async () => {
     const file = join(import.meta.dirname, "..", "..", "package.json");
     const { version } = JSON.parse(await readFile(file, "utf8"));
-    expect((await runCommand(["--version"])).out).toBe(`${version}\n`);
+    expect((await runHere("--version")).out).toBe(`${version}\n`);
   });
 
   test.each([
@@ -251,7 +278,7 @@ describe("the command line", () => {
     [["dev", "extra"], "Unexpected argument 'extra'. See: millrace dev --help"],
     [[], "Which command? See: millrace --help"],
   ])("%j is refused with exit code 2 and a hint", async (args, message) => {
-    const { code, out, err } = await runCommand(args);
+    const { code, out, err } = await runHere(...args);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(message);
     expect(err.trim().split("\n")).toHaveLength(1);

@@ -1,7 +1,6 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { CommandLine, runCommand } from "../support/command-line.ts";
+import { expect, test } from "vitest";
+import { type CommandLine, CommandStage, jsonLines } from "../support/command-line.ts";
 import { Exposition } from "../support/exposition.ts";
-import { createDatabase } from "../support/postgres.ts";
 import { until } from "../support/until.ts";
 
 interface Line {
@@ -13,28 +12,9 @@ interface Line {
   readonly services?: readonly { name: string }[];
 }
 
-let database: Awaited<ReturnType<typeof createDatabase>>;
-let processes: CommandLine[];
-beforeEach(async () => {
-  database = await createDatabase();
-  processes = [];
-});
-afterEach(async () => {
-  for (const { child } of processes) if (child.exitCode === null) child.kill("SIGKILL");
-  await Promise.all(processes.map((one) => one.ended()));
-  await database.drop();
-});
-
-function start(...args: string[]): CommandLine {
-  const started = new CommandLine(["manager", ...args], { DATABASE_URL: database.url });
-  processes.push(started);
-  return started;
-}
-const linesOf = ({ out }: CommandLine): Line[] =>
-  out
-    .split("\n")
-    .slice(0, -1)
-    .map((line) => JSON.parse(line));
+const stage = new CommandStage("test");
+const start = (...args: string[]) => stage.start(["manager", ...args]);
+const linesOf = ({ out }: CommandLine) => jsonLines(out) as unknown as Line[];
 const leads = (one: CommandLine) =>
   until("it leads", () => linesOf(one).find(({ state }) => state === "leader"));
 
@@ -64,8 +44,7 @@ test("says in words what it does, and stops by itself after a while", async () =
 });
 
 test("refuses an election it does not know", async () => {
-  const env = { DATABASE_URL: database.url };
-  const { code, err } = await runCommand(["manager", "--election", "dice"], env);
+  const { code, err } = await stage.run(["manager", "--election", "dice"]);
   expect(code).toBe(1);
   expect(err).toContain("election must be one of postgres, redis");
 });

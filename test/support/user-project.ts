@@ -59,7 +59,9 @@ async function run(
   env: NodeJS.ProcessEnv,
 ): Promise<Ended> {
   const { DATABASE_URL, REDIS_URL, MILLRACE_DATA_DIR, ...around } = process.env;
-  const options = { cwd: folder, env: { ...around, ...env }, detached: true };
+  // As npm's scripts have it: `millrace` alone is enough.
+  const PATH = `${join(folder, "node_modules", ".bin")}:${process.env.PATH}`;
+  const options = { cwd: folder, env: { ...around, PATH, ...env }, detached: true };
   const child = spawn(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   const group = child.pid ?? 0;
   if (group > 0) groups.add(group);

@@ -2,6 +2,7 @@
 
 import type { QueueAdmin, QueueRecord } from "../queue-admin.ts";
 import type { Database, Reader } from "./database.ts";
+import { readQueueFigures } from "./queue-figures.ts";
 import { type QueueRow, queueSettings, toQueue } from "./queues.ts";
 import { statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
@@ -165,6 +166,7 @@ export function createQueueAdmin(
     }
   };
   return {
+    figures: () => readQueueFigures(database),
     list: (tenant) => listQueueRecords(database, tenant),
     find: (id) => findQueue(database, id),
     resolve: (tenant, name) => one(resolve, [tenant, name]),

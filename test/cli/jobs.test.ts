@@ -1,0 +1,253 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { defineJob, Millrace, NonRetryableError } from "../../src/index.ts";
+import { CommandStage, jsonLines, runHere } from "../support/command-line.ts";
+import { until } from "../support/until.ts";
+
+const stage = new CommandStage("file");
+let millrace: Millrace;
+
+const hostile = "no \u001b]0;pwned\u0007 account \u202e1\nsecond \u009b31m line";
+const pay = defineJob({
+  type: "pay",
+  queue: "money",
+  run() {
+    throw new NonRetryableError(hostile);
+  },
+});
+const later = defineJob({ type: "later", queue: "money" });
+const quick = defineJob({ type: "quick", queue: "fast", run: () => "done" });
+
+beforeAll(async () => {
+  millrace = await Millrace.connect({ databaseUrl: stage.url, logLevel: "silent" });
+  await millrace.work([pay, quick], { concurrency: 5 });
+});
+afterAll(() => millrace.stop());
+
+async function die(count: number, tenant = "default"): Promise<string[]> {
+  const made = await millrace.enqueueMany(
+    pay,
+    Array.from({ length: count }, (_, n) => ({ n, note: hostile })),
+    { tenant },
+  );
+  for (const { id } of made) await millrace.waitFor(id);
+  return made.map(({ id }) => id);
+}
+
+/** Nothing that a terminal obeys, but for the ends of our own lines. */
+const obeyed = /[^\P{Cc}\n]|\p{Cf}/u;
+
+test("enqueues what it is told and says the id", async () => {
+  const options = ["--queue", "other", "--tenant", "acme", "--key", "k-1", "--priority", "high"];
+  const made = await runHere("enqueue", "t", '{"a":[1,"ü"]}', "--delay", "2h", ...options);
+  expect([made.code, made.err]).toEqual([0, ""]);
+  const job = await millrace.get(made.out.trim());
+  expect(job).toMatchObject({ type: "t", queue: "other", tenant: "acme", state: "scheduled" });
+  expect(job).toMatchObject({ payload: { a: [1, "ü"] }, weight: 0, idempotencyKey: "k-1" });
+  expect(Number(job?.dueAt) - Number(job?.createdAt)).toBe(7_200_000);
+  const again = await runHere("enqueue", "t", '{"a":[1,"ü"]}', "--delay", "2h", ...options);
+  expect(again).toMatchObject({ code: 0, out: made.out });
+  expect(again.err).toContain("was made before");
+  const other = await runHere("enqueue", "t", '{"a":2}', "--delay", "2h", ...options);
+  expect(other.code).toBe(4);
+  expect(other.err).toContain("IDEMPOTENCY_CONFLICT");
+});
+
+test("waits for the result when asked, and reads the payload from standard input", async () => {
+  const waited = await runHere("enqueue", "quick", "--queue", "fast", "--wait", "60s");
+  expect(waited).toMatchObject({ code: 0, out: '"done"\n' });
+  const failed = await runHere("enqueue", "pay", "--queue", "money", "--wait", "60s");
+  expect(failed.code).toBe(4);
+  expect(failed.err).toContain("JOB_FAILED");
+  expect(failed.err).not.toMatch(obeyed);
+  const piped = await stage.run(["enqueue", "t", "-"], {}, { input: '{"from":"stdin"}\n' });
+  expect((await millrace.get(piped.out.trim()))?.payload).toEqual({ from: "stdin" });
+});
+
+test("lists by filters, page by page, for people and for programs", async () => {
+  const made = await millrace.enqueueMany(later, [1, 2, 3], { delayMs: 3_600_000 });
+  const ids = made.map(({ id }) => id).reverse();
+  const { out, code } = await runHere("jobs", "--type", "later", "--state", "scheduled");
+  expect(code).toBe(0);
+  expect(out).toMatch(/^ID +STATE +TYPE +QUEUE +TENANT +TRY +WHEN +ERROR\n/);
+  expect(out.match(/scheduled +later +money +default +0\/5 +due in 59m/g)).toHaveLength(3);
+  const first = await runHere("jobs", "--type", "later", "--limit", "2", "--json");
+  expect(jsonLines(first.out).map(({ id }) => id)).toEqual(ids.slice(0, 2));
+  const words = await runHere("jobs", "--type", "later", "--limit", "2");
+  const [, before = ""] = words.err.match(/--before (\S+)/) ?? [];
+  const rest = await runHere("jobs", "--type", "later", "--before", before, "--json");
+  expect(jsonLines(rest.out).map(({ id }) => id)).toEqual(ids.slice(2));
+  const none = await runHere("jobs", "--queue", "nowhere");
+  expect([none.code, none.out]).toEqual([0, ""]);
+  expect(none.err).toContain("No job fits");
+});
+
+test("shows one job, its payload only when asked, and notes who asked", async () => {
+  const [id = ""] = await die(1);
+  const shown = await runHere("jobs", "show", id);
+  expect(shown.code).toBe(0);
+  expect(shown.out).toMatch(/^state +dead$/m);
+  expect(shown.out).toMatch(/^ +1 {2}\S+Z {2}.*dead {2}on .*no ·\]0;pwned· account/m);
+  expect(shown.out).not.toMatch(obeyed);
+  expect(shown.out).not.toContain("payload");
+  const withPayload = await runHere("jobs", "show", id, "--payload", "--actor", "ann");
+  expect(withPayload.out).toContain('"note": "no \\u001b]0;pwned\\u0007 account');
+  expect(withPayload.out).not.toMatch(obeyed);
+  const entries = await millrace.store.service.audit.list({ target: id }, null, 10);
+  expect(entries).toMatchObject([{ actor: "ann", action: "job_payload_read" }]);
+  const json = JSON.parse((await runHere("jobs", "show", id, "--json")).out);
+  expect(json).toMatchObject({ id, state: "dead", payload: null, payload_masked: true });
+});
+
+test("cancels and retries, and refuses what the state does not allow", async () => {
+  const { id } = await millrace.enqueue(later, {}, { delayMs: 3_600_000 });
+  const cancelled = await runHere("jobs", "cancel", id, "--reason", "ordered twice");
+  expect(cancelled.out).toBe(`Job ${id} is cancelled.\n`);
+  const again = await runHere("jobs", "cancel", id);
+  expect(again.code).toBe(4);
+  expect(again.err).toMatch(/is cancelled already[\s\S]+millrace jobs show/);
+  expect((await runHere("jobs", "retry", id)).err).toContain("retry needs --reason");
+  const retried = await runHere("jobs", "retry", id, "--reason", "not twice after all", "--json");
+  const { new_job_id } = JSON.parse(retried.out);
+  expect((await millrace.get(new_job_id))?.meta.reprocessOf).toBe(id);
+  expect((await runHere("jobs", "cancel", crypto.randomUUID())).code).toBe(3);
+});
+
+test("follows jobs as they come and change", async () => {
+  const tail = stage.start(["jobs", "tail", "--queue", "fast", "--lines", "0", "--json"]);
+  const seen = () => jsonLines(tail.out.slice(0, tail.out.lastIndexOf("\n") + 1));
+  const slow = await until("a job is followed to its end", async () => {
+    const { id } = await millrace.enqueue(quick, {}, { delayMs: 1_500 });
+    const states = () => seen().filter((line) => line.id === id);
+    await until("it has ended", async () => (await millrace.get(id))?.state === "completed");
+    await until(
+      "or was missed",
+      () => states().some(({ state }) => state === "completed"),
+      3_000,
+    ).catch(() => undefined);
+    return states().length >= 2 && states();
+  });
+  expect(slow[0]?.state).toBe("scheduled");
+  expect(slow.at(-1)?.state).toBe("completed");
+  expect((await tail.stop()).code).toBe(0);
+});
+
+describe("queues", () => {
+  test("are shown with what waits, runs, is oldest and has died", async () => {
+    await millrace.enqueue(defineJob({ type: "stuck", queue: "idle" }), {});
+    const { out } = await runHere("queues");
+    expect(out).toMatch(
+      /^QUEUE +TENANT +STATE +WAITING +RUNNING +OLDEST +COMPLETED +RETRIED +DEAD\n/,
+    );
+    expect(out).toMatch(/^idle +\(all\) +active +1 +0 +\d\.\ds +0 +0 +0$/m);
+    const money = jsonLines((await runHere("queues", "--json")).out).find(
+      ({ name }) => name === "money",
+    );
+    const dead = await millrace.store.service.readsOf(null).deadLetters.count({});
+    expect(money).toMatchObject({ state: "active", dead, running: 0 });
+  });
+
+  test("pause and resume with an audit entry", async () => {
+    const paused = await runHere("queues", "pause", "fast", "--reason", "a look", "--actor", "bo");
+    expect(paused.out).toContain('Queue "fast" is paused');
+    expect((await runHere("queues")).out).toMatch(/^fast +\(all\) +paused/m);
+    const { id } = await millrace.enqueue(quick, {});
+    expect((await runHere("explain", id)).out).toContain("queue_paused");
+    expect((await runHere("queues", "resume", "fast")).out).toContain("runs again");
+    expect(await millrace.result(id)).toBe("done");
+    const entries = await millrace.store.service.audit.list({ action: "queue_pause" }, null, 10);
+    expect(entries).toMatchObject([{ actor: "bo", reason: "a look" }]);
+    const unknown = await runHere("queues", "pause", "fats");
+    expect(unknown.code).toBe(3);
+    expect(unknown.err).toContain('Did you mean "fast"?');
+  });
+});
+
+describe("dead letters", () => {
+  test("are grouped by error, and listed by conditions", async () => {
+    await die(2, "acme");
+    const { out, err } = await runHere("dlq");
+    expect(out).toMatch(/^LETTERS +ERROR +LAST +MESSAGE\n +\d+ +[0-9a-f]{16} /);
+    expect(out).not.toMatch(obeyed);
+    expect(err).toMatch(/^\d+ dead letters, the oldest for /);
+    const [group] = jsonLines((await runHere("dlq", "--json")).out);
+    const error = `error=${group?.error_fingerprint}`;
+    const letters = await runHere("dlq", error, "tenant=acme", "--json");
+    expect(jsonLines(letters.out)).toHaveLength(2);
+    expect((await runHere("dlq", "type=nothing")).err).toBe("No dead letter fits.\n");
+    const typo = await runHere("dlq", "tipe=pay");
+    expect([typo.code, typo.err]).toEqual([2, expect.stringContaining("Did you mean type=…?")]);
+    const [letter] = jsonLines(letters.out);
+    const shown = await runHere("dlq", "show", String(letter?.dlq_id));
+    expect(shown.out).toMatch(/payload\n {2}\{\n {4}"n": \d/);
+    expect(shown.out).not.toMatch(obeyed);
+  });
+
+  test("are reprocessed one by one, or all that match after their number is confirmed", async () => {
+    const [one = ""] = await die(1, "solo");
+    const single = await runHere("dlq", "reprocess", one, "--reason", "looked into it");
+    expect(single.out).toMatch(/^Runs again as [0-9a-f-]{36}\.\n1 dead letter reprocessed\.\n$/);
+    expect((await runHere("dlq", "reprocess", one, "--reason", "x")).code).toBe(4);
+    await die(5, "many");
+    const matching = ["dlq", "reprocess", "--matching", "type=pay", "tenant=many"];
+    const unasked = await runHere(...matching, "--reason", "fixed");
+    expect(unasked.code).toBe(5);
+    expect(unasked.err).toContain("5 dead letters would be reprocessed.");
+    expect(unasked.err).toContain("--yes");
+    const waiting = { tenant: "many", status: "pending_review" as const };
+    expect(await millrace.store.service.readsOf(null).deadLetters.count(waiting)).toBe(5);
+    const done = await runHere(...matching, "--reason", "fixed", "--yes", "--json");
+    expect(jsonLines(done.out)).toHaveLength(5);
+    expect(done.err).toBe("5 dead letters reprocessed.\n");
+    const entries = await millrace.store.service.audit.list({ tenant: "many" }, null, 20);
+    expect(entries.filter(({ reason }) => reason === "fixed").length).toBeGreaterThanOrEqual(5);
+  });
+
+  test("are discarded, with a reason", async () => {
+    await die(2, "gone");
+    const discard = ["dlq", "discard", "--matching", "tenant=gone"];
+    expect((await runHere(...discard)).err).toContain("discard needs --reason");
+    const done = await runHere(...discard, "--reason", "spam", "--yes");
+    expect(done.out).toBe("2 dead letters discarded.\n");
+    const none = await runHere(...discard, "--reason", "spam", "--yes");
+    expect([none.code, none.err]).toEqual([3, expect.stringContaining("None matches.")]);
+    const empty = await runHere("dlq", "discard", "--matching", "--reason", "x");
+    expect([empty.code, empty.err]).toEqual([2, expect.stringContaining("needs a condition")]);
+  });
+});
+
+test("triggers are listed with their next fire times, and switched off and on", async () => {
+  expect((await runHere("triggers")).err).toContain("There is no trigger yet");
+  const settings = { type: "TIME", cron: "0 3 * * *", timeZone: "Europe/Berlin" } as const;
+  const { id } = await millrace.triggers.create({ ...settings, name: "nightly", job: later });
+  expect((await runHere("triggers")).out).toMatch(
+    /^nightly +yes +- +in \d+h.* +0 3 \* \* \* Europe\/Berlin +later +default/m,
+  );
+  const shown = await runHere("triggers", "show", "nightly", "--count", "3", "--json");
+  const times = JSON.parse(shown.out).next_fire_times;
+  expect(times).toHaveLength(3);
+  expect(times.every((time: string) => /T0[12]:00:00/.test(time))).toBe(true);
+  const off = await runHere("triggers", "disable", "nightly");
+  expect(off.out).toContain("does not fire any more");
+  expect((await millrace.triggers.get(id))?.enabled).toBe(false);
+  expect((await runHere("triggers", "enable", id)).code).toBe(0);
+  expect((await millrace.triggers.get(id))?.nextFireAt).not.toBeNull();
+  const unknown = await runHere("triggers", "show", "nightlly");
+  expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining('mean "nightly"?')]);
+});
+
+test.each([
+  [["enqueue"], "Which type of job?"],
+  [["enqueue", "t", "{oops"], "The payload is not JSON"],
+  [["enqueue", "t", "{}", "more"], "put the payload in quotes"],
+  [["enqueue", "t", "--delay", "soon"], "--delay is a time such as 500ms"],
+  [["jobs", "--state", "deda"], 'There is no state "deda": "dead"?'],
+  [["jobs", "shwo"], 'There is no command "jobs shwo". Did you mean "jobs show"?'],
+  [["jobs", "show"], "Which id?"],
+  [["dlq", "reprocess", "type=a", "--reason", "x"], "put --matching before"],
+  [["worker"], "Which modules? Or try the built-in jobs with --demo."],
+  [["worker", "https://example.org/jobs.js"], "is a URL"],
+])("%j is refused with exit code 2", async (args, said) => {
+  const { code, err } = await runHere(...args);
+  expect([code, err]).toEqual([2, expect.stringContaining(said)]);
+  expect(err).toContain(`See: millrace `);
+});
