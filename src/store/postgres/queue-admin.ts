@@ -2,6 +2,7 @@
 
 import type { QueueAdmin, QueueRecord } from "../queue-admin.ts";
 import type { Database } from "./database.ts";
+import { readQueueSeries } from "./queue-series.ts";
 import { type QueueRow, queueColumns, toQueue } from "./queues.ts";
 import { statement } from "./statement.ts";
 
@@ -155,6 +156,7 @@ export function createQueueAdmin(
     setExternalId: async (id, externalId) =>
       void (await database.query(setExternalId, [id, externalId])),
     purge: (id) => inBatches(purge, id),
+    series: (ids, minutes) => readQueueSeries(database, ids, minutes),
     countItems,
     async delete(id, actor, count) {
       await database.query(close, [id]);
