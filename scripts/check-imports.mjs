@@ -1,5 +1,7 @@
 // Import direction by folder of src/, and cycles:
 // domain ← runtime ← queue, store ← worker, manager, client ← http ← dashboard, cli
+// The dashboard is a program of its own beside src/: it knows the client over HTTP, and of the service's
+// contract the types.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { runChecker } from "./checker.mjs";
@@ -19,7 +21,6 @@ const mayImport = {
   client: [...middle, "worker", "manager"],
   testing: upper,
   http: upper,
-  dashboard: [...upper, "http"],
   cli: [...upper, "http", "entry"],
 };
 const redisClients = ["redis", "ioredis", "@redis/client"];
@@ -35,9 +36,26 @@ export function checkImports(root) {
       if (problem) problems.push(`${file}:${found.line}: ${problem}`);
     }
   }
-  const cycle = shortestCycle(graph);
-  if (cycle) problems.push(`import cycle: ${[...cycle, cycle[0]].join(" → ")}`);
+  const dashboard = readImportGraph(root, "dashboard/src");
+  for (const [file, imports] of dashboard) {
+    for (const found of imports) {
+      const problem = judgeDashboard(root, found);
+      if (problem) problems.push(`${file}:${found.line}: ${problem}`);
+    }
+  }
+  for (const cycle of [shortestCycle(graph), shortestCycle(dashboard)])
+    if (cycle) problems.push(`import cycle: ${[...cycle, cycle[0]].join(" → ")}`);
   return problems;
+}
+
+function judgeDashboard(root, { specifier, kind, target }) {
+  if (target === null)
+    return specifier.startsWith("node:") ? `there is no "${specifier}" in a browser` : null;
+  if (!existsSync(join(root, target))) return `"${specifier}" does not exist`;
+  if (target.startsWith("dashboard/") || target.startsWith("src/client/http/")) return null;
+  if (!target.startsWith("src/http/contract/"))
+    return `the dashboard imports src/client/http and the contract's types only ("${specifier}")`;
+  return kind === "type" ? null : `of the contract only types may be imported ("${specifier}")`;
 }
 
 function judge(root, file, { specifier, kind, target }, optional) {

@@ -12,11 +12,16 @@ const bin = (name) => join("node_modules", ...name.split("/"));
 const steps = [
   { name: "format and lint", run: [bin("@biomejs/biome/bin/biome"), "check", "."] },
   { name: "types", run: [bin("typescript/bin/tsc"), "--noEmit", "-p", "tsconfig.json"] },
+  {
+    name: "dashboard types",
+    run: [bin("typescript/bin/tsc"), "--noEmit", "-p", "dashboard/tsconfig.json"],
+  },
   { name: "unused code", run: [bin("knip/bin/knip.js"), "--no-progress"] },
   { name: "imports", run: ["scripts/check-imports.mjs"] },
   { name: "house rules", run: ["scripts/check-rules.mjs"] },
   { name: "lockfile", run: ["scripts/lockfile.mjs"] },
   { name: "package", run: ["scripts/check-package.mjs"], needsBuild: true },
+  { name: "dashboard size", run: ["scripts/check-dashboard.mjs"], needsBuild: true },
   { name: "http reference", run: ["scripts/http-reference.mjs", "--check"], needsBuild: true },
   { name: "schema dump", run: ["scripts/dump-schema.mjs", "--check"], needsBuild: true },
 ];
@@ -118,11 +123,12 @@ function report({ name, ok, output, ms }, verbose) {
 
 function isBuilt() {
   const built = join(repositoryRoot, "dist", "index.js");
-  if (!existsSync(built)) return false;
+  const page = join(repositoryRoot, "dist", "dashboard", "index.html");
+  if (!existsSync(built) || !existsSync(page)) return false;
   const modified = (file) => statSync(join(repositoryRoot, file)).mtimeMs;
-  return listFiles(repositoryRoot, "src").every(
-    (file) => modified(file) <= statSync(built).mtimeMs,
-  );
+  const isOlder = (folder, than) =>
+    listFiles(repositoryRoot, folder).every((file) => modified(file) <= statSync(than).mtimeMs);
+  return isOlder("src", built) && isOlder("dashboard", page);
 }
 
 await main();

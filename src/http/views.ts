@@ -50,9 +50,11 @@ export const jobView = (job: Job, showsPayload: boolean) => ({
   crash_count: job.crashCount,
   cancel_requested: job.cancelRequested,
   error_fingerprint: job.error?.fingerprint ?? null,
+  error_stack: job.error?.stack ?? null,
   expires_at: isoOrNull(job.expiresAt),
   reprocess_of: job.meta.reprocessOf ?? null,
   reprocessed_as: job.reprocessedAs,
+  trigger_id: job.meta.trigger ?? null,
   closed_reason: job.closedReason,
   timeline: job.timeline.map((entry) => ({
     attempt: entry.attempt,

@@ -31,6 +31,24 @@ export interface QueueFigures {
   readonly oldestReadySeconds: number | null;
 }
 
+export interface MinuteCounts {
+  readonly enqueued: number;
+  readonly completed: number;
+  /** Runs that failed and are tried again. */
+  readonly retried: number;
+  readonly dead: number;
+}
+
+export interface QueueSeries {
+  /** Every minute of the span, the oldest first; the last one is not over. */
+  readonly minutes: readonly { readonly at: Date; readonly counts: MinuteCounts }[];
+  /** The same span as one sum for each queue that did something. */
+  readonly queues: ReadonlyMap<number, MinuteCounts>;
+}
+
+/** How long counts are kept by the minute; older ones are one sum per queue. */
+export const mostSeriesMinutes = 60;
+
 export interface QueueAdmin {
   /** All of them, from counters and indexes only. */
   figures(): Promise<QueueFigures[]>;
@@ -44,6 +62,8 @@ export interface QueueAdmin {
   setExternalId(id: number, externalId: string | null): Promise<void>;
   /** Takes out what waits, a batch at a time; says of how many. */
   purge(id: number): Promise<number>;
+  /** What these queues did in the last minutes. */
+  series(ids: readonly number[], minutes: number): Promise<QueueSeries>;
   /** Every item that is not deleted, wherever it is. */
   countItems(id: number): Promise<number>;
   /** Removes the queue and all its items; what runs is not asked. */

@@ -79,6 +79,37 @@ export const upkeep: Topic = (stage) => {
     expect(rows.filter(({ folded }) => folded)).toHaveLength(1);
   });
 
+  it("keeps the counts of the last hour by the minute, in one row each", async () => {
+    const queueId = await stage().queue();
+    const add = (minutesAgo: number, enqueued: number) =>
+      stage().sql(
+        `insert into millrace.queue_count (queue_id, process, minute, enqueued)
+        select $1, gen_random_uuid(), date_trunc('minute', now()) - $2 * interval '1 minute', $3`,
+        [queueId, minutesAgo, enqueued],
+      );
+    for (const [minutesAgo, enqueued] of [
+      ...[[0, 1] as const, [20, 2] as const, [20, 3] as const, [55, 4] as const],
+      ...[[200, 5] as const, [300, 6] as const],
+    ])
+      await add(minutesAgo, enqueued);
+    const read = async () => {
+      const { minutes, queues } = await stage().store.service.queues.series([queueId], 60);
+      const busy = minutes.filter(({ counts }) => counts.enqueued > 0);
+      return { all: minutes.length, sum: queues.get(queueId)?.enqueued, busy: busy.length };
+    };
+    const before = await read();
+    expect(before).toEqual({ all: 60, sum: 10, busy: 3 });
+    for (let round = 0; round < 2; round++) {
+      await stage().upkeep.tidy();
+      expect(await read()).toEqual(before);
+      const rows = await stage().sql(
+        "select enqueued from millrace.queue_count where queue_id = $1 order by minute",
+        [queueId],
+      );
+      expect(rows.map(({ enqueued }) => Number(enqueued))).toEqual([11, 4, 5, 1]);
+    }
+  });
+
   it("forgets expired keys and producers that have gone", async () => {
     const queueId = await stage().queue();
     const [old, young] = [randomUUID(), randomUUID()];

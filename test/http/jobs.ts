@@ -281,6 +281,34 @@ export function jobsSuite(): void {
       expect((await read(id)).body.reprocessed_as).toBe(made.body.new_job_id);
     });
 
+    test("finds what waits at once, however many have ended since", async () => {
+      const queue = newQueue();
+      const { id } = (await post({ type: "t", queue })).body;
+      await http.query(
+        `insert into millrace.history (id, state, created_at, finished_at, queue_id, claim_no, retention_days, weight,
+          attempt, max_attempts, crash_count, type, tenant, payload)
+        select (lpad(to_hex(n), 8, 'f') || '-0000-7000-8000-000000000000')::uuid, 'completed', now(), now(), q.id, 1, 30,
+          5, 1, 5, 0, 'ended', 'default', '{}' from millrace.queue q cross join generate_series(1, 2500) n
+        where q.name = $1`,
+        [queue],
+      );
+      try {
+        for (const state of ["ready", "ready,scheduled", "running,ready"]) {
+          const { body } = await http.call("GET", `/api/jobs?queue=${queue}&state=${state}`);
+          expect(body.jobs.map((job: { id: string }) => job.id)).toEqual([id]);
+        }
+        const ended = await http.call(
+          "GET",
+          `/api/jobs?queue=${queue}&state=completed,ready&limit=5`,
+        );
+        expect(ended.body.jobs.map((job: { type: string }) => job.type)).toEqual(
+          Array(5).fill("ended"),
+        );
+      } finally {
+        await http.query("delete from millrace.history where type = 'ended'");
+      }
+    });
+
     test("counts by queue", async () => {
       const queue = newQueue();
       await post({
@@ -293,6 +321,22 @@ export function jobsSuite(): void {
       const own = body.queues.find(({ name }: { name: string }) => name === queue);
       expect(own).toMatchObject({ enqueued: 2, depth: 2, completed: 0, tenant_id: null });
       expect(body.totals.enqueued).toBeGreaterThanOrEqual(2);
+      expect(own.recent).toEqual({ enqueued: 2, completed: 0, retried: 0, dead: 0 });
+    });
+
+    test("tells minute by minute what came of the last ones", async () => {
+      const path = "/api/jobs/admin/queue/statistics";
+      const { series, queues } = (await http.call("GET", `${path}?minutes=60`)).body;
+      expect(series).toHaveLength(60);
+      const at = series.map((minute: { at: string }) => Date.parse(minute.at));
+      expect(at).toEqual(at.map((_: number, i: number) => at[0] + i * 60_000));
+      const sum = (list: { enqueued: number }[]) => list.reduce((n, one) => n + one.enqueued, 0);
+      const recent = queues.map((queue: { recent: { enqueued: number } }) => queue.recent);
+      expect(sum(series)).toBe(sum(recent));
+      expect(sum(series)).toBeGreaterThan(0);
+      expect((await http.call("GET", path)).body.series).toHaveLength(30);
+      for (const minutes of ["0", "61", "x"])
+        expect((await http.call("GET", `${path}?minutes=${minutes}`)).status).toBe(400);
     });
   });
 }

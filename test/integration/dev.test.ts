@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -160,7 +160,6 @@ describe("millrace dev", () => {
     expect((await fetch(`${url}/api/jobs`, { headers })).status).toBe(200);
     expect((await fetch(`${url}/api/jobs`)).status).toBe(401);
     expect((await running.stop()).code).toBe(0);
-    await rm(copy, { recursive: true });
   });
 
   test("stops by itself after --for, and says that DATABASE_URL is not used", async () => {

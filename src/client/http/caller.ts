@@ -3,10 +3,13 @@
 
 import { type ErrorCode, errorCodes, MillraceError } from "../../domain/errors.ts";
 
+export { MillraceError };
+
 export interface HttpClientOptions {
   /** Of the service, without /api. */
   readonly url: string;
-  readonly key: string;
+  /** None in a browser that has signed in: its cookie speaks for it. */
+  readonly key?: string;
   /** For keys of all tenants: the tenant to read and act on. */
   readonly tenant?: string;
   /** How often a call that may be repeated is tried; 5 unless told. */
@@ -57,7 +60,7 @@ export class HttpCaller {
       return await send(this.#address(path, options.query), {
         method,
         headers: {
-          authorization: `Bearer ${key}`,
+          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
           ...(body === undefined ? {} : { "content-type": "application/json" }),
           ...headers,
         },

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { jobStates } from "../../domain/job-state.ts";
+import { mostSeriesMinutes } from "../../store/queue-admin.ts";
 import * as field from "./fields.ts";
 import { defineRoute, request, response } from "./route.ts";
 
@@ -80,9 +81,11 @@ export const fullJob = response(
     crash_count: z.int(),
     cancel_requested: z.boolean(),
     error_fingerprint: z.string().nullable(),
+    error_stack: z.string().nullable().describe("Of the last error; at most 4 KB."),
     expires_at: field.timeOut.nullable(),
     reprocess_of: z.string().nullable(),
     reprocessed_as: z.string().nullable(),
+    trigger_id: z.string().nullable().describe("The trigger that made it."),
     closed_reason: z.string().nullable(),
     timeline: z.array(run).describe("What became of each run, the oldest first."),
   }),
@@ -229,14 +232,30 @@ export const listAdminQueue = defineRoute({
   refusals: ["TENANT_FORBIDDEN", "CURSOR_INVALID"],
 });
 
+const minuteCounts = {
+  enqueued: z.number(),
+  completed: z.number(),
+  retried: z.number().describe("Runs that failed and are tried again."),
+  dead: z.number(),
+};
+
 export const readAdminStatistics = defineRoute({
   id: "readAdminStatistics",
   tag: "Administration",
   method: "GET",
   path: "/api/jobs/admin/queue/statistics",
-  summary: "How many jobs each queue has seen and holds",
+  summary: "How many jobs each queue has seen and holds, and what came of the last minutes",
   description: "A key that belongs to a tenant sees its own queues only.",
   access: ["manager"],
+  query: z.strictObject({
+    minutes: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(mostSeriesMinutes)
+      .default(30)
+      .describe("How far `series` and `recent` go back."),
+  }),
   answers: {
     200: {
       description: "Totals, and the same by queue.",
@@ -262,8 +281,12 @@ export const readAdminStatistics = defineRoute({
               removed: z.number(),
               retried: z.number(),
               depth: z.number().describe("Neither ended nor removed."),
+              recent: z.object(minuteCounts).describe("Of the minutes asked for."),
             }),
           ),
+          series: z
+            .array(z.object({ at: field.timeOut, ...minuteCounts }))
+            .describe("Minute by minute, the oldest first; the last one is not over."),
         }),
       ),
     },

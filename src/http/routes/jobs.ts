@@ -31,7 +31,7 @@ const enqueue = serve(contract.enqueueJob, async ({ body, headers, identity }, s
   return { status, body: first };
 });
 
-export async function findJob(id: string, identity: Identity, { store }: Service): Promise<Job> {
+async function findJob(id: string, identity: Identity, { store }: Service): Promise<Job> {
   const [job] = await store.service.readsOf(identity.tenant).find([id]);
   if (job === undefined || !maySee(identity, job.tenant)) throw new MillraceError("JOB_NOT_FOUND");
   return job;
@@ -157,22 +157,30 @@ const retry = serve(contract.retryJob, async ({ params, body, identity }, servic
 
 const noCounts = { enqueued: 0, completed: 0, dead: 0, removed: 0, retried: 0, depth: 0 };
 
-const statistics = serve(contract.readAdminStatistics, async ({ identity }, { store }) => {
+const noneRecently = { enqueued: 0, completed: 0, retried: 0, dead: 0 };
+
+const statistics = serve(contract.readAdminStatistics, async ({ query, identity }, { store }) => {
   const { tenant } = identity;
   const visible = await store.service.readsOf(tenant).queues.list(tenant);
   // What a shared queue counts is everybody's.
   const own = tenant === null ? visible : visible.filter((queue) => queue.tenant === tenant);
-  const counts = await store.counts(own.map(({ id }) => id));
+  const ids = own.map(({ id }) => id);
+  const [counts, recent] = await Promise.all([
+    store.counts(ids),
+    store.service.queues.series(ids, query.minutes),
+  ]);
   const queues = own.map((queue) => ({
     queue_id: queue.id,
     name: queue.name,
     tenant_id: queue.tenant === "" ? null : queue.tenant,
     ...(counts.get(queue.id) ?? noCounts),
+    recent: recent.queues.get(queue.id) ?? noneRecently,
   }));
   const totals = { ...noCounts };
   for (const queue of queues)
     for (const name of Object.keys(totals) as (keyof typeof totals)[]) totals[name] += queue[name];
-  return { status: 200 as const, body: { totals, queues } };
+  const series = recent.minutes.map(({ at, counts: done }) => ({ at: at.toISOString(), ...done }));
+  return { status: 200 as const, body: { totals, queues, series } };
 });
 
 export const jobRoutes: readonly Served[] = [

@@ -18,6 +18,14 @@ const tables = {
 };
 const names = Object.keys(tables) as (keyof typeof tables)[];
 
+/** A table that holds none of the wanted states is not walked: few wait where many have ended. */
+const statesIn: Record<keyof typeof tables, string> = {
+  job: "{ready,running}",
+  scheduled_job: "{scheduled}",
+  dead_job: "{dead,discarded}",
+  history: "{completed,cancelled,expired,discarded,deleted}",
+};
+
 const fits = `($2::int[] is null or f.queue_id = any($2::int[])) and ($3::text is null or f.type = $3::text)
     and ($4::text[] is null or f.state = any($4::text[]))
     and ($5::timestamptz is null or f.created_at >= $5::timestamptz)
@@ -38,7 +46,8 @@ const walk = (name: string, mine: string) =>
     `with ${names
       .map(
         (table) => `${table}_rows as materialized (
-    select ${tables[table]} from millrace.${table} where ${mine} and id < $7::uuid order by id desc limit $9::int
+    select ${tables[table]} from millrace.${table} where ${mine} and id < $7::uuid
+      and ($4::text[] is null or $4::text[] && '${statesIn[table]}'::text[]) order by id desc limit $9::int
   )`,
       )
       .join(", ")},

@@ -3,6 +3,7 @@
 import type { QueueAdmin, QueueRecord } from "../queue-admin.ts";
 import type { Database, Reader } from "./database.ts";
 import { readQueueFigures } from "./queue-figures.ts";
+import { readQueueSeries } from "./queue-series.ts";
 import { type QueueRow, queueSettings, toQueue } from "./queues.ts";
 import { statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
@@ -174,6 +175,7 @@ export function createQueueAdmin(
     setExternalId: async (id, externalId) =>
       void (await database.query(setExternalId, [id, externalId])),
     purge: (id) => inBatches(purge, id),
+    series: (ids, minutes) => readQueueSeries(database, ids, minutes),
     countItems,
     async delete(id, actor, count) {
       await database.query(close, [id]);

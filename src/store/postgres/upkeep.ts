@@ -17,18 +17,23 @@ const vacuum = statement(
   "vacuum (truncate false, skip_locked true) millrace.job, millrace.claim, millrace.lease, millrace.producer, millrace.queue_count, millrace.tenant_count, millrace.scheduled_job",
 );
 
-// Minutes of processes that are over are folded into one row per queue, so that sums stay short.
+// Minutes of processes that are over are folded into one row per queue and minute, and those of more than
+// an hour into one row per queue, so that sums stay short.
 const foldCounts = statement(
   "fold_counts",
   `with old as (
-    delete from millrace.queue_count c where c.minute < now() - interval '5 minutes' and
-      c.process <> '00000000-0000-0000-0000-000000000000' returning *
+    delete from millrace.queue_count c
+    where (c.minute < now() - interval '5 minutes' and c.process <> '00000000-0000-0000-0000-000000000000')
+      or (c.minute < now() - interval '65 minutes' and c.minute > 'epoch')
+    returning *
   ),
   sums as (
-    select queue_id, sum(enqueued) e, sum(completed) c, sum(dead) d, sum(removed) r, sum(retried) t from old group by queue_id
+    select queue_id, case when minute < now() - interval '65 minutes' then 'epoch' else minute end as minute,
+      sum(enqueued) e, sum(completed) c, sum(dead) d, sum(removed) r, sum(retried) t
+    from old group by 1, 2
   )
   insert into millrace.queue_count (queue_id, process, minute, enqueued, completed, dead, removed, retried)
-  select queue_id, '00000000-0000-0000-0000-000000000000', 'epoch', e, c, d, r, t from sums
+  select queue_id, '00000000-0000-0000-0000-000000000000', minute, e, c, d, r, t from sums
   on conflict (queue_id, process, minute) do update set
     enqueued = queue_count.enqueued + excluded.enqueued, completed = queue_count.completed + excluded.completed,
     dead = queue_count.dead + excluded.dead, removed = queue_count.removed + excluded.removed,

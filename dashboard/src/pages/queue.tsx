@@ -1,0 +1,108 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import type { Queue, QueueStats } from "../api/answers.ts";
+import * as queries from "../api/queries.ts";
+import { codeOf } from "../api/service.ts";
+import { Failure, Figures, Loaded, Page, Panel } from "../parts/page.tsx";
+import { brief, duration, short } from "../parts/words.ts";
+import { DeleteButton, PauseButton, PurgeButton, useMayChange } from "./queue-actions.tsx";
+import { QueueSettings } from "./queue-settings.tsx";
+import { QueueMark } from "./queues.tsx";
+
+const route = getRouteApi("/queues/$id");
+
+export function QueuePage() {
+  const { id } = route.useParams();
+  const queue = useQuery(queries.queue(id));
+  return <Loaded query={queue}>{(data) => <Details key={data.id} queue={data} />}</Loaded>;
+}
+
+function Details({ queue }: { queue: Queue }) {
+  const mayChange = useMayChange(queue);
+  const stats = useQuery(queries.queueStats(queue.id));
+  return (
+    <Page
+      title={queue.name}
+      lead={
+        <>
+          <QueueMark queue={queue} /> {queue.tenant_id ?? "shared by all tenants"}
+          {queue.description === null ? null : <> · {queue.description}</>}
+        </>
+      }
+      actions={
+        mayChange ? (
+          <>
+            <PauseButton queue={queue} />
+            <PurgeButton queue={queue} />
+            <DeleteButton queue={queue} />
+          </>
+        ) : null
+      }
+    >
+      {codeOf(stats.error) === "TENANT_FORBIDDEN" ? (
+        <div className="note-box">The figures of a shared queue are for keys of all tenants.</div>
+      ) : stats.error !== null && stats.data === undefined ? (
+        <Failure error={stats.error} />
+      ) : (
+        <Stats stats={stats.data} queue={queue} />
+      )}
+      <Panel
+        title="Settings and limits"
+        actions={
+          <Link to="/jobs" search={{ queue: queue.name }}>
+            Jobs of this queue
+          </Link>
+        }
+      >
+        <QueueSettings key={queue.updated_at} queue={queue} isFixed={!mayChange} />
+      </Panel>
+    </Page>
+  );
+}
+
+function Stats({ stats, queue }: { stats: QueueStats | undefined; queue: Queue }) {
+  const counts = stats?.counts;
+  const times = stats?.processing_ms;
+  const oldest = stats?.oldest_new_seconds ?? null;
+  const longest = stats?.oldest_in_progress_seconds ?? null;
+  const waiting = counts?.NEW ?? 0;
+  const isDeep = queue.warn_depth !== null && waiting > queue.warn_depth;
+  return (
+    <Figures
+      figures={[
+        {
+          label: "Waiting",
+          value: short(waiting),
+          note: queue.capacity === null ? "no limit" : `of ${short(queue.capacity)}`,
+          ...(isDeep ? { tone: "warn" as const } : {}),
+        },
+        {
+          label: "Running",
+          value: short(counts?.IN_PROGRESS ?? 0),
+          note: longest === null ? "none" : `longest ${duration(longest * 1_000)}`,
+        },
+        { label: "Completed", value: short(counts?.DONE ?? 0), note: "in all" },
+        {
+          label: "Dead letters",
+          value: short(counts?.FAILED ?? 0),
+          note: (
+            <Link to="/dead-letters" search={{ queue: String(queue.id) }}>
+              {short(stats?.biz_exceptions ?? 0)} business
+            </Link>
+          ),
+          ...((counts?.FAILED ?? 0) > 0 ? { tone: "bad" as const } : {}),
+        },
+        {
+          label: "Oldest ready",
+          value: oldest === null ? "–" : brief(oldest * 1_000),
+          note: "waiting for a worker",
+        },
+        {
+          label: "Run time, p50",
+          value: times ? brief(times.p50) : "–",
+          note: times ? `p95 ${duration(times.p95)}, p99 ${duration(times.p99)}` : "none has ended",
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,65 @@
+import { type FormEvent, useEffect, useState } from "react";
+import { codeOf, messageOf } from "../api/service.ts";
+import { Command } from "../parts/marks.tsx";
+import { Logo } from "./logo.tsx";
+import { useSignIn } from "./session.ts";
+
+export function SignIn() {
+  const signIn = useSignIn();
+  const [key, setKey] = useState("");
+  const [problem, setProblem] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    document.title = "Sign in · Millrace";
+  }, []);
+
+  async function submit(event: FormEvent) {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(null);
+    try {
+      await signIn(key.trim());
+    } catch (error) {
+      setProblem(error);
+      setBusy(false);
+    }
+  }
+
+  return (
+    <main className="sign-in">
+      <form onSubmit={submit}>
+        <h1 className="brand">
+          <Logo /> Millrace
+        </h1>
+        <label>
+          API key
+          <input
+            type="password"
+            name="key"
+            autoComplete="current-password"
+            // biome-ignore lint/a11y/noAutofocus: the one field of a page that is for nothing else
+            autoFocus
+            required
+            value={key}
+            onChange={(event) => setKey(event.target.value)}
+          />
+        </label>
+        {problem === null ? null : (
+          <div className="note-box" data-tone="bad" role="alert">
+            {codeOf(problem) === "UNAUTHENTICATED"
+              ? "This key is not known here, or not any more."
+              : messageOf(problem)}
+          </div>
+        )}
+        <button type="submit" className="primary" disabled={isBusy || key.trim() === ""}>
+          {isBusy ? "Signing in…" : "Sign in"}
+        </button>
+        <p className="soft">
+          The key is exchanged for a session that scripts cannot read, and is not kept. No key yet?
+          Make one beside the service:
+        </p>
+        <Command text="millrace keys create --name you --role manager" />
+      </form>
+    </main>
+  );
+}
