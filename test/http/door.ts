@@ -7,7 +7,6 @@ import { until } from "../support/until.ts";
 export function doorSuite(): void {
   const http = useHttp();
   const post = (body: unknown, more = {}) => http.call("POST", "/api/jobs", { body, ...more });
-  const _read = (id: string, query = "") => http.call("GET", `/api/jobs/${id}${query}`);
 
   describe("flow control at the door", () => {
     test("a tenant at its capacity is answered 429, one call as a whole, and told which", async () => {
