@@ -152,5 +152,19 @@ export function deadLettersSuite(): void {
       expect(sums.body.top_fingerprints).toHaveLength(2);
       expect(sums.body.oldest_pending_seconds).toBeGreaterThanOrEqual(0);
     });
+
+    test("are tallied as counting them one by one would", async () => {
+      const differing = await http.query(`with tallied as (
+          select tenant, queue_id, status, error_class, category, fingerprint, sum(letters) as letters
+          from millrace.dead_letter_tally group by 1, 2, 3, 4, 5, 6 having sum(letters) <> 0
+        ), counted as (
+          select tenant, queue_id, case when state = 'discarded' then 'discarded'
+              when reprocessed_as is not null then 'reprocessed' else 'pending_review' end,
+            error_class, coalesce(meta->>'category', ''), error_fingerprint, count(*)
+          from millrace.dead_job group by 1, 2, 3, 4, 5, 6
+        )
+        (table tallied except table counted) union all (table counted except table tallied)`);
+      expect(differing).toEqual([]);
+    });
   });
 }

@@ -68,26 +68,41 @@ const wayOf = ({ tenant, fingerprint }: DeadLetterQuery): keyof typeof ways => {
   return tenant === undefined ? "all" : "tenant";
 };
 
-const grouped = (key: string, of: string) =>
-  `(select coalesce(json_object_agg(k, n), '{}') from (select ${key} as k, count(*) as n from ${of} group by 1) g)`;
+const isPending = "d.state = 'dead' and d.reprocessed_as is null";
 
-/** All of it from one pass over the letters. */
+const grouped = (key: string, of: string) =>
+  `(select coalesce(json_object_agg(k, n), '{}') from (
+      select ${key} as k, sum(letters) as n from ${of} group by 1 having sum(letters) > 0) g)`;
+
+/** From the tally; of the letters themselves only the newest of each shown error, and the last day's. */
 const statisticsOf = (name: string, mine: string) =>
   statement(
     name,
     `with mine as materialized (
-    select ${statusOf} as status, d.error_class, coalesce(d.meta->>'category', '') as category, q.name as queue,
-      d.error_fingerprint as fingerprint, d.error_message, d.finished_at
-    from millrace.dead_job d join millrace.queue q on q.id = d.queue_id and q.deleted_at is null where ${mine}
+    select d.status, d.error_class, d.category, q.name as queue, d.fingerprint, sum(d.letters) as letters
+    from millrace.dead_letter_tally d join millrace.queue q on q.id = d.queue_id and q.deleted_at is null
+    where ${mine} group by 1, 2, 3, 4, 5
   ),
-  pending as (select * from mine where status = 'pending_review')
+  pending as materialized (select * from mine where status = 'pending_review'),
+  frequent as (
+    select fingerprint, sum(letters) as count from pending group by 1 having sum(letters) > 0
+    order by 2 desc, 1 limit 20
+  )
   select ${grouped("status", "mine")} as by_status, ${grouped("error_class", "pending")} as by_error_class,
     ${grouped("category", "pending")} as by_category, ${grouped("queue", "pending")} as by_queue,
     (select json_agg(g) from (
-      select fingerprint, count(*) as count, max(error_message) as message, max(finished_at) as last_at
-      from pending group by 1 order by 2 desc, 1 limit 20) g) as fingerprints,
-    (select extract(epoch from now() - min(finished_at))::float8 from pending) as oldest,
-    (select count(*)::float8 from mine where finished_at > now() - interval '1 day') as last_day`,
+      select f.fingerprint, f.count, newest.error_message as message, newest.finished_at as last_at
+      from frequent f cross join lateral (
+        select d.error_message, d.finished_at from millrace.dead_job d
+        where d.error_fingerprint = f.fingerprint and ${mine} and ${isPending}
+        order by d.finished_at desc limit 1
+      ) newest order by f.count desc, f.fingerprint) g) as fingerprints,
+    (select extract(epoch from now() - min(oldest.finished_at))::float8 from millrace.queue q cross join lateral (
+      select d.finished_at from millrace.dead_job d
+      where d.queue_id = q.id and d.state = 'dead' and ${mine} and ${isPending} order by d.finished_at limit 1
+    ) oldest where q.deleted_at is null) as oldest,
+    (select count(*)::float8 from millrace.dead_job d where d.finished_at > now() - interval '1 day' and ${mine}
+      and ${queueName} is not null) as last_day`,
   );
 
 const statistics = statisticsOf("dead_letter_statistics", "$1::text is null");

@@ -177,12 +177,30 @@ CREATE INDEX dead_job_tenant ON millrace.dead_job USING btree (tenant, finished_
 CREATE INDEX dead_job_tenant_id ON millrace.dead_job USING btree (tenant, id) WHERE (tenant <> 'default'::text);
 CREATE TRIGGER tally_delete AFTER DELETE ON millrace.dead_job REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
 CREATE TRIGGER tally_insert AFTER INSERT ON millrace.dead_job REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
+CREATE TRIGGER tally_letters_delete AFTER DELETE ON millrace.dead_job REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead_letters();
+CREATE TRIGGER tally_letters_insert AFTER INSERT ON millrace.dead_job REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead_letters();
+CREATE TRIGGER tally_letters_update AFTER UPDATE ON millrace.dead_job REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead_letters();
 CREATE TRIGGER tally_update AFTER UPDATE ON millrace.dead_job REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tally_dead();
 CREATE TRIGGER tell_insert AFTER INSERT ON millrace.dead_job REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tell_dead();
 CREATE TRIGGER tell_update AFTER UPDATE ON millrace.dead_job REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tell_repaired();
 ALTER TABLE millrace.dead_job ENABLE ROW LEVEL SECURITY;
 CREATE POLICY all_rows ON millrace.dead_job FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
 CREATE POLICY tenant_rows ON millrace.dead_job AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
+
+CREATE TABLE millrace.dead_letter_tally (
+  tenant text NOT NULL,
+  queue_id integer NOT NULL,
+  status text NOT NULL,
+  error_class text NOT NULL,
+  category text NOT NULL,
+  fingerprint text NOT NULL,
+  bucket integer NOT NULL,
+  letters bigint NOT NULL,
+  CONSTRAINT dead_letter_tally_pkey PRIMARY KEY (tenant, queue_id, status, error_class, category, fingerprint, bucket)
+) WITH (fillfactor=50);
+ALTER TABLE millrace.dead_letter_tally ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.dead_letter_tally FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.dead_letter_tally AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE TABLE millrace.dead_worker (
   lease_id uuid NOT NULL,
@@ -691,6 +709,17 @@ AS $function$
   insert into millrace.event (kind, tenant, data) values (kind, nullif(tenant, ''), data)
 $function$;
 
+CREATE OR REPLACE FUNCTION millrace.add_to_dead_letter_tally(changes millrace.dead_letter_change[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  insert into millrace.dead_letter_tally as t (tenant, queue_id, status, error_class, category, fingerprint, bucket, letters)
+  select tenant, queue_id, status, error_class, category, fingerprint, pg_backend_pid() % 16, sum(letters)
+  from unnest(changes) group by 1, 2, 3, 4, 5, 6 having sum(letters) <> 0 order by 1, 2, 3, 4, 5, 6
+  on conflict (tenant, queue_id, status, error_class, category, fingerprint, bucket) do update
+    set letters = t.letters + excluded.letters
+$function$;
+
 CREATE OR REPLACE FUNCTION millrace.attach_history(retention smallint, first_day date, days integer)
  RETURNS integer
  LANGUAGE plpgsql
@@ -1009,6 +1038,15 @@ begin
   cross join lateral (select * from millrace.job j where j.ctid = x.tid and j.claim_id = p_claim limit 1) j
   order by x.turn, x.place;
 end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.dead_letter_status(state text, reprocessed_as uuid)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select case when state = 'discarded' then 'discarded' when reprocessed_as is not null then 'reprocessed'
+    else 'pending_review' end
+$function$;
 
 CREATE OR REPLACE FUNCTION millrace.enqueue(type text, payload jsonb, queue text DEFAULT 'default'::text, tenant text DEFAULT 'default'::text, key text DEFAULT NULL::text, delay interval DEFAULT NULL::interval, priority integer DEFAULT 5, reference text DEFAULT NULL::text, correlation_id text DEFAULT NULL::text, max_attempts integer DEFAULT NULL::integer, expires_in interval DEFAULT NULL::interval, ordering_key text DEFAULT NULL::text, limit_key text DEFAULT NULL::text)
  RETURNS uuid
@@ -1462,6 +1500,7 @@ begin
       ('job', '', own),
       ('scheduled_job', '', own),
       ('dead_job', '', own),
+      ('dead_letter_tally', '', own),
       ('history', '', own),
       ('job_label', '', own),
       ('audit', '', own),
@@ -1590,6 +1629,30 @@ begin
     on conflict (queue_id, bucket) do update
       set failed = t.failed + excluded.failed, business = t.business + excluded.business;
   end if;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tally_dead_letters()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  gone millrace.dead_letter_change[];
+  come millrace.dead_letter_change[];
+begin
+  if tg_op <> 'INSERT' then
+    gone := array(select row(tenant, queue_id, millrace.dead_letter_status(state, reprocessed_as), error_class,
+      coalesce(meta->>'category', ''), error_fingerprint, -count(*))::millrace.dead_letter_change
+      from before group by tenant, queue_id, millrace.dead_letter_status(state, reprocessed_as), error_class,
+        coalesce(meta->>'category', ''), error_fingerprint);
+  end if;
+  if tg_op <> 'DELETE' then
+    come := array(select row(tenant, queue_id, millrace.dead_letter_status(state, reprocessed_as), error_class,
+      coalesce(meta->>'category', ''), error_fingerprint, count(*))::millrace.dead_letter_change
+      from after group by tenant, queue_id, millrace.dead_letter_status(state, reprocessed_as), error_class,
+        coalesce(meta->>'category', ''), error_fingerprint);
+  end if;
+  perform millrace.add_to_dead_letter_tally(gone || come);
   return null;
 end $function$;
 

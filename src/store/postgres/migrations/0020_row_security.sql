@@ -26,6 +26,7 @@ begin
       ('job', '', own),
       ('scheduled_job', '', own),
       ('dead_job', '', own),
+      ('dead_letter_tally', '', own),
       ('history', '', own),
       ('job_label', '', own),
       ('audit', '', own),
