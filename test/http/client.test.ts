@@ -153,7 +153,8 @@ describe("the client", () => {
     });
     expect(await client.breakers.reset(queue, "tidy")).toMatchObject({ openings: 0 });
     expect(await client.breakers.get(newQueue())).toBe(null);
-    const settings = { weight: 2, rateLimit: { limit: 5, windowMs: 1_000 } };
+    const rateLimit = { limit: 5, windowMs: 1_000 };
+    const settings = { weight: 2, rateLimit, capacity: 100, warnDepth: null };
     expect(await client.tenants.configure(queue, settings)).toMatchObject(settings);
     expect((await client.tenants.pause(queue)).paused).toBe(true);
     expect((await client.tenants.resume(queue)).paused).toBe(false);
