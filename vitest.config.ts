@@ -7,6 +7,6 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     testTimeout: 180_000,
     hookTimeout: 120_000,
-    maxWorkers: 2,
+    maxWorkers: 3,
   },
 });
