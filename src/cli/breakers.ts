@@ -1,9 +1,9 @@
 import type { Millrace } from "../client/millrace.ts";
 import { type BreakerAction, breakerActions } from "../domain/circuit-breaker.ts";
+import { suggest } from "../domain/suggest.ts";
 import type { Breaker } from "../store/breaker.ts";
 import { type Command, textOption, UsageError, type Values } from "./command.ts";
 import { connect, databaseHelp, databaseOptions } from "./connect.ts";
-import { suggest } from "./suggest.ts";
 import type { Terminal } from "./terminal.ts";
 
 const help = `millrace breakers – see and work the circuit breakers

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { loadTerminalSettings, type TerminalSettings } from "../config.ts";
+import { suggest } from "../domain/suggest.ts";
 import { auditVerify } from "./audit-verify.ts";
 import { breakers } from "./breakers.ts";
 import { type Command, UsageError, type Values } from "./command.ts";
@@ -12,7 +13,6 @@ import { keysCreate, keysList, keysRevoke } from "./keys.ts";
 import { manager } from "./manager.ts";
 import { migrate } from "./migrate.ts";
 import { serve } from "./serve.ts";
-import { suggest } from "./suggest.ts";
 import { Terminal } from "./terminal.ts";
 
 const commands: readonly Command[] = [

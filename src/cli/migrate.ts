@@ -2,9 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { migrationScript, pendingMigrations } from "../client/pending-migrations.ts";
 import { type Config, loadConfig } from "../config.ts";
-import { MillraceError } from "../domain/errors.ts";
 import { startEmbedded } from "../store/postgres/embedded.ts";
-import { isConnectionError } from "../store/postgres/failures.ts";
+import { asRefusedConnect } from "../store/postgres/failures.ts";
 import { migrate as applyMigrations } from "../store/postgres/migrator.ts";
 import { type Command, textOption, type Values } from "./command.ts";
 import { withoutPassword } from "./database-url.ts";
@@ -82,12 +81,8 @@ async function onDatabase<T>(config: Config, work: (url: string) => Promise<T>):
   const server = databaseUrl === undefined ? await startEmbedded({ dataDir }) : undefined;
   try {
     return await work(databaseUrl ?? server?.url ?? "");
-  } catch (cause) {
-    if (!isConnectionError(cause)) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new MillraceError("DATABASE_UNAVAILABLE", `PostgreSQL cannot be reached: ${why}`, {
-      cause,
-    });
+  } catch (error) {
+    throw asRefusedConnect(error);
   } finally {
     await server?.stop();
   }

@@ -1,4 +1,4 @@
-// A full queue refuses, aloud. Counting is a sum of a few rows, asked once per flush and only for queues
+// A full queue refuses, aloud, and so does one that is not active. Counting is a sum of a few rows, asked once per flush and only for queues
 // that have a capacity or a warning depth; several processes may overshoot by what they flush at once.
 
 import { MillraceError } from "../domain/errors.ts";
@@ -6,7 +6,7 @@ import type { Events } from "../runtime/events.ts";
 import type { Enqueued, NewJob, Store } from "../store/store.ts";
 import type { QueueCache } from "./queue-cache.ts";
 
-/** That the queue is full, or what jobs are told that were all enqueued before. */
+/** That the queue takes nothing, or what jobs are told that were all enqueued before. */
 export type Refusal = MillraceError | readonly (Enqueued | Error)[];
 
 /** The answers to a call as a whole: the first refusal is thrown. */
@@ -32,7 +32,7 @@ export class Capacity {
 
   /**
    * Which of these groups of jobs do not fit, each judged as a whole and in order. A request that was
-   * accepted before is not new: a full queue answers it as it did then.
+   * accepted before is not new: a queue that takes nothing answers it as it did then.
    */
   refusals<Group extends { readonly jobs: readonly NewJob[] }>(
     groups: readonly Group[],
@@ -61,7 +61,8 @@ export class Capacity {
     for (const { jobs } of groups) for (const job of jobs) ids.add(job.queueId);
     return [...ids].filter((id) => {
       const queue = this.#queues.byId(id);
-      return queue !== undefined && (queue.capacity !== null || queue.warnDepth !== null);
+      if (queue === undefined) return false;
+      return !queue.isActive || queue.capacity !== null || queue.warnDepth !== null;
     });
   }
 
@@ -70,6 +71,8 @@ export class Capacity {
     for (const { queueId } of jobs) wanted.set(queueId, (wanted.get(queueId) ?? 0) + 1);
     for (const [id, count] of wanted) {
       const queue = this.#queues.byId(id);
+      if (queue?.isActive === false)
+        return new MillraceError("QUEUE_INACTIVE", `Queue "${queue.name}" does not accept jobs.`);
       const depth = depths.get(id) ?? 0;
       if (queue === undefined || queue.capacity === null || depth + count <= queue.capacity)
         continue;

@@ -87,13 +87,15 @@ export class Intake {
     if (!Array.isArray(payloads))
       throw new MillraceError("OPTION_INVALID", "enqueueMany takes a list of payloads.");
     const made: NewJob[] = [];
+    const transactions = new Set<Transaction | undefined>();
     for (const [i, payload] of payloads.entries()) {
-      const making = this.#make(definition, payload, optionsOf(payload, i));
+      const options = optionsOf(payload, i);
+      const making = this.#make(definition, payload, options);
       made.push(making instanceof Promise ? await making : making);
+      transactions.add(options.tx);
     }
-    const first = payloads[0];
-    if (first === undefined) return [];
-    const { tx } = optionsOf(first, 0);
+    if (made.length === 0) return [];
+    const tx = onlyTransaction(transactions);
     const buckets = made.map((job, i) => this.#buckets(definition, payloads[i], job));
     const passed = buckets.every((one) => one.length === 0)
       ? made
@@ -226,3 +228,14 @@ export class Intake {
 
 const delayed = (job: NewJob, ms: number): NewJob =>
   ms === 0 ? job : { ...job, delayMs: Math.max(job.delayMs ?? 0, ms) };
+
+/** Jobs of one call are stored together: in one transaction of the caller's, or in ours. */
+function onlyTransaction(
+  transactions: ReadonlySet<Transaction | undefined>,
+): Transaction | undefined {
+  if (transactions.size > 1) {
+    const message = "All jobs of one enqueueMany have the same tx, or none has one.";
+    throw new MillraceError("OPTION_INVALID", message);
+  }
+  return [...transactions][0];
+}

@@ -2,11 +2,10 @@
 
 import pg from "pg";
 import type { Config } from "../config.ts";
-import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { startEmbedded } from "../store/postgres/embedded.ts";
-import { isConnectionError } from "../store/postgres/failures.ts";
+import { asRefusedConnect } from "../store/postgres/failures.ts";
 import { migrate } from "../store/postgres/migrator.ts";
 import { PostgresStore } from "../store/postgres/postgres-store.ts";
 import type { Store } from "../store/store.ts";
@@ -72,12 +71,8 @@ async function prepare(url: string, config: Config, events: Events): Promise<str
 async function reachable<T>(body: () => Promise<T>): Promise<T> {
   try {
     return await body();
-  } catch (cause) {
-    if (!isConnectionError(cause)) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new MillraceError("DATABASE_UNAVAILABLE", `PostgreSQL cannot be reached: ${why}`, {
-      cause,
-    });
+  } catch (error) {
+    throw asRefusedConnect(error);
   }
 }
 

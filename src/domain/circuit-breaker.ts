@@ -1,7 +1,7 @@
 // One circuit breaker, as a machine. The store does the same in SQL, and a test compares the two.
 // Each change of state begins a new period; a report counts only in the period its call began in.
 
-import { type Classifier, classify, Snooze } from "./error-class.ts";
+import { type Classifier, classify, type ErrorClass, Snooze } from "./error-class.ts";
 import { MillraceError } from "./errors.ts";
 
 export const breakerStates = ["CLOSED", "OPEN", "HALF_OPEN"] as const;
@@ -200,9 +200,14 @@ export const returnDelayMs = (refusal: BreakerOpenError, random: number): number
 /** What an error says about the platform it came from. */
 export function verdictOf(error: unknown, classifier?: Classifier): Verdict {
   if (error instanceof Snooze || error instanceof BreakerOpenError) return "none";
+  return classOf(error, classifier) === "non_retryable" ? "success" : "failure";
+}
+
+/** Without the classifier where it fails itself, as where the job is settled. */
+function classOf(error: unknown, classifier?: Classifier): ErrorClass {
   try {
-    return classify(error, classifier).class === "non_retryable" ? "success" : "failure";
+    return classify(error, classifier).class;
   } catch {
-    return "failure";
+    return classify(error).class;
   }
 }

@@ -42,4 +42,32 @@ export const isMissingPartition = (error: unknown): boolean =>
   error instanceof Error &&
   /no partition of relation/.test(error.message);
 
+/** The role lacks a right. */
+export const isMissingRight = (error: unknown): boolean => code(error) === "42501";
+
+/** What was to be stored is at fault, and will be next time too. */
+export const isDataError = (error: unknown): boolean =>
+  /^2[23]/.test(code(error)) && !isMissingPartition(error);
+
 export const isUniqueViolation = (error: unknown): boolean => code(error) === "23505";
+
+const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const refused = (cause: unknown, advice: string): MillraceError =>
+  new MillraceError("DATABASE_REFUSED", `PostgreSQL refused: ${why(cause)}. ${advice}`, { cause });
+
+/** What a connect may fail with, as a coded error that says what to do; any other error as it is. */
+export function asRefusedConnect(error: unknown): unknown {
+  const value = code(error);
+  if (value === "3D000") return refused(error, "Create the database, or correct DATABASE_URL.");
+  if (value.startsWith("28"))
+    return refused(error, "Check the user and the password in DATABASE_URL, and pg_hba.conf.");
+  if (value === "42501")
+    return refused(error, "Grant the role its rights: see docs/guides/security.md.");
+  if (value === "ERR_INVALID_URL")
+    // The cause is left out: it holds the URL, and that may hold a password.
+    return new MillraceError("OPTION_INVALID", "DATABASE_URL is not a URL that can be read.");
+  if (!isConnectionError(error)) return error;
+  const message = `PostgreSQL cannot be reached: ${why(error)}`;
+  return new MillraceError("DATABASE_UNAVAILABLE", message, { cause: error });
+}
