@@ -251,10 +251,10 @@ function payloadLimits(limits: Partial<PayloadLimits> = {}): Partial<PayloadLimi
 
 /** The name is part of SQL text, so it is kept plain. */
 function schemaName(value: string): string {
-  if (/^[a-z_][a-z0-9_]{0,39}$/.test(value)) return value;
+  if (/^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/.test(value)) return value;
   throw new MillraceError(
     "OPTION_INVALID",
-    "schema must start with a small letter or underscore and have at most 40 of a-z, 0-9 and _.",
+    "schema must begin with a small letter or _, have at most 40 of a-z, 0-9 and _, and not be PostgreSQL's own.",
   );
 }
 

@@ -1,6 +1,7 @@
 export type { Breakers } from "./client/breakers.ts";
+export type { ConnectOptions } from "./client/connect-options.ts";
 export { createMetrics, type Metrics, type MetricsOptions } from "./client/metrics.ts";
-export { type ConnectOptions, Millrace } from "./client/millrace.ts";
+export { Millrace } from "./client/millrace.ts";
 export type { EnqueueOptions } from "./client/new-job.ts";
 export type { NotificationOptions, Notifications } from "./client/notifications.ts";
 export type { ResultOptions } from "./client/result.ts";

@@ -1,9 +1,9 @@
 import type { Millrace } from "../client/millrace.ts";
 import { type BreakerAction, breakerActions } from "../domain/circuit-breaker.ts";
+import { suggest } from "../domain/suggest.ts";
 import type { Breaker } from "../store/breaker.ts";
 import { type Command, textOption, UsageError, type Values } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
-import { suggest } from "./suggest.ts";
 import type { Terminal } from "./terminal.ts";
 import { type Column, clip, table } from "./text.ts";
 

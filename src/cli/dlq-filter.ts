@@ -1,10 +1,10 @@
 // Which dead letters: the same words in `dlq --letters` and in `dlq reprocess --matching`.
 
 import { MillraceError } from "../domain/errors.ts";
+import { suggest } from "../domain/suggest.ts";
 import type { DeadLetterQuery } from "../store/dead-letter.ts";
 import type { Store } from "../store/store.ts";
 import { UsageError } from "./command.ts";
-import { suggest } from "./suggest.ts";
 
 const names = ["type", "error", "class", "queue", "tenant", "category"] as const;
 type Name = (typeof names)[number];

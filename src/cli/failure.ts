@@ -9,6 +9,7 @@ import { plainLines } from "./text.ts";
 const nextSteps: Partial<Record<ErrorCode, string>> = {
   DATABASE_UNAVAILABLE:
     "Check that PostgreSQL runs and that DATABASE_URL is right; or unset it to use the embedded one.",
+  DATABASE_REFUSED: "Ask whoever runs PostgreSQL, or unset DATABASE_URL to use the embedded one.",
   DATABASE_UNSUPPORTED:
     "Use PostgreSQL 14 or newer, or unset DATABASE_URL to use the embedded one.",
   EMBEDDED_UNAVAILABLE:

@@ -1,4 +1,5 @@
 import { type JobState, jobStates } from "../domain/job-state.ts";
+import { suggest } from "../domain/suggest.ts";
 import { summaryView } from "../http/views.ts";
 import { systemClock } from "../runtime/clock.ts";
 import type { JobFilter, JobSummary } from "../store/job-search.ts";
@@ -13,7 +14,6 @@ import {
   wholeOption,
 } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
-import { suggest } from "./suggest.ts";
 import type { Terminal } from "./terminal.ts";
 import { type Column, count, table, when } from "./text.ts";
 

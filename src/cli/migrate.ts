@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { migrationScript, pendingMigrations } from "../client/pending-migrations.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { startEmbedded } from "../store/postgres/embedded.ts";
-import { asUnreachable } from "../store/postgres/failures.ts";
+import { asRefusedConnect } from "../store/postgres/failures.ts";
 import { migrate as applyMigrations } from "../store/postgres/migrator.ts";
 import { type Command, textOption, type Values } from "./command.ts";
 import { withoutPassword } from "./database-url.ts";
@@ -82,7 +82,7 @@ async function onDatabase<T>(config: Config, work: (url: string) => Promise<T>):
   try {
     return await work(databaseUrl ?? server?.url ?? "");
   } catch (error) {
-    throw asUnreachable(error);
+    throw asRefusedConnect(error);
   } finally {
     await server?.stop();
   }

@@ -1,9 +1,9 @@
 import type { Millrace } from "../client/millrace.ts";
 import { MillraceError } from "../domain/errors.ts";
+import { suggest } from "../domain/suggest.ts";
 import { actorHelp, actorOf, actorOptions } from "./actor.ts";
 import { type Command, textOption, type Values } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
-import { suggest } from "./suggest.ts";
 import type { Terminal } from "./terminal.ts";
 
 const verbs = {

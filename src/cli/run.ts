@@ -2,11 +2,11 @@
 
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
+import { suggest } from "../domain/suggest.ts";
 import { type Command, UsageError, type Values } from "./command.ts";
 import { commands, sections } from "./commands.ts";
 import { exitCodeHelp, exitCodes } from "./exit-codes.ts";
 import { failureCode, printFailure } from "./failure.ts";
-import { suggest } from "./suggest.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 

@@ -1,12 +1,12 @@
 import type { Millrace } from "../client/millrace.ts";
 import { MillraceError } from "../domain/errors.ts";
+import { suggest } from "../domain/suggest.ts";
 import type { Trigger } from "../domain/trigger.ts";
 import { triggerView } from "../http/views.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { actorOf } from "./actor.ts";
 import { type Command, textOption, type Values, wholeOption } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
-import { suggest } from "./suggest.ts";
 import type { Terminal } from "./terminal.ts";
 import { type Column, fields, table, when } from "./text.ts";
 

@@ -12,6 +12,8 @@ export interface CapacityBound {
   readonly tenant?: string;
   readonly capacity: number | null;
   readonly warnDepth: number | null;
+  /** The queue takes nothing at all. */
+  readonly inactive?: boolean;
 }
 
 const none: readonly CapacityBound[] = [];
@@ -22,6 +24,8 @@ export function boundsOf(
   queue: Queue | undefined,
   settings: Tenant | undefined,
 ): readonly CapacityBound[] {
+  if (queue?.isActive === false)
+    return [{ name: `inactive:${queue.id}`, queue, inactive: true, capacity: 0, warnDepth: null }];
   const ofQueue = queue !== undefined && (queue.capacity !== null || queue.warnDepth !== null);
   if (!ofQueue && meta?.counted === undefined) return none;
   const bounds: CapacityBound[] = [];
@@ -52,9 +56,11 @@ export function counted(job: NewJob, queue: Queue, settings: Tenant | undefined)
 }
 
 export function fullError(
-  { queue, tenant }: CapacityBound,
+  { queue, tenant, inactive }: CapacityBound,
   { depth, capacity, wanted }: Full,
 ): MillraceError {
+  if (inactive === true)
+    return new MillraceError("QUEUE_INACTIVE", `Queue "${queue?.name}" does not accept jobs.`);
   const counts = { depth, capacity, wanted };
   const holds = `holds ${depth} of ${capacity} jobs`;
   if (tenant === undefined)

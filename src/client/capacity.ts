@@ -1,5 +1,6 @@
-// A full queue or tenant refuses, aloud. Counting is a sum of a few rows, asked once per flush and only
-// where there is a capacity or a warning depth; several processes may overshoot by what they flush at once.
+// A full queue or tenant refuses, aloud, and so does a queue that is not active. Counting is a sum of a few
+// rows, asked once per flush and only where there is a capacity or a warning depth; several processes may
+// overshoot by what they flush at once.
 
 import { judgeCalls, type Wanted } from "../domain/capacity.ts";
 import type { MillraceError } from "../domain/errors.ts";
@@ -9,7 +10,7 @@ import { boundsOf, type CapacityBound, fullError } from "./capacity-bounds.ts";
 import type { QueueCache } from "./queue-cache.ts";
 import type { TenantCache } from "./tenant-cache.ts";
 
-/** What is full, or what jobs are told that were all enqueued before. */
+/** What takes nothing, or what jobs are told that were all enqueued before. */
 export type Refusal = MillraceError | readonly (Enqueued | Error)[];
 
 /** The answers to a call as a whole: the first refusal is thrown. */
@@ -42,7 +43,7 @@ export class Capacity {
 
   /**
    * Which of these groups of jobs do not fit, each judged as a whole and in order. A request that was
-   * accepted before is not new: a full queue answers it as it did then.
+   * accepted before is not new: a queue that takes nothing answers it as it did then.
    */
   refusals<Group extends Call>(
     groups: readonly Group[],

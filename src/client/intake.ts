@@ -15,6 +15,7 @@ import { Door, type DoorBucket } from "./door.ts";
 import { bucketsFor } from "./door-buckets.ts";
 import { enqueueIn } from "./enqueue-in.ts";
 import { Enqueuer, type HintTaker, type LocalWorker } from "./enqueuer.ts";
+import { delayed, needsNames, onlyTransaction, traced } from "./job-changes.ts";
 import { checkCall, type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
 import { Placement } from "./placement.ts";
 import type { QueueCache } from "./queue-cache.ts";
@@ -105,13 +106,15 @@ export class Intake {
     if (!Array.isArray(payloads))
       throw new MillraceError("OPTION_INVALID", "enqueueMany takes a list of payloads.");
     const made: NewJob[] = [];
+    const transactions = new Set<Transaction | undefined>();
     for (const [i, payload] of payloads.entries()) {
-      const making = this.#make(definition, payload, optionsOf(payload, i));
+      const options = optionsOf(payload, i);
+      const making = this.#make(definition, payload, options);
       made.push(traced(making instanceof Promise ? await making : making, carried));
+      transactions.add(options.tx);
     }
-    const first = payloads[0];
-    if (first === undefined) return [];
-    const { tx } = optionsOf(first, 0);
+    if (made.length === 0) return [];
+    const tx = onlyTransaction(transactions);
     const buckets = made.map((job, i) => this.#buckets(definition, payloads[i], job));
     const answers = await this.#admit(made, buckets, definition, tx);
     return acknowledge(this.#options.events, made, answers, () => definition);
@@ -284,13 +287,3 @@ export class Intake {
     });
   }
 }
-
-const traced = (job: NewJob, carried: TraceContext | undefined): NewJob =>
-  carried === undefined ? job : { ...job, meta: { ...job.meta, ...carried } };
-
-/** Not for the fast way in, which writes jobs and nothing beside them. */
-const needsNames = ({ key, delayMs, uniqueReference, labels }: NewJob): boolean =>
-  key !== undefined || delayMs !== undefined || uniqueReference === true || labels !== undefined;
-
-const delayed = (job: NewJob, ms: number): NewJob =>
-  ms === 0 ? job : { ...job, delayMs: Math.max(job.delayMs ?? 0, ms) };

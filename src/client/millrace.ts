@@ -1,10 +1,10 @@
-import { type Config, loadConfig, type Options } from "../config.ts";
+import type { Config } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Job } from "../domain/job.ts";
 import { type Explanation, explain } from "../domain/waiting-reason.ts";
 import { Manager } from "../manager/manager.ts";
 import type { Broker } from "../queue/broker.ts";
-import { type Clock, systemClock } from "../runtime/clock.ts";
+import { systemClock } from "../runtime/clock.ts";
 import { Events } from "../runtime/events.ts";
 import { loadTracing } from "../runtime/load-tracing.ts";
 import { createLog, type Log, logEvents } from "../runtime/log.ts";
@@ -26,7 +26,9 @@ import type { Worker } from "../worker/worker.ts";
 import { Breakers } from "./breakers.ts";
 import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
+import { checkDeadLetterQuery, checkKey, checkQueueName } from "./check-calls.ts";
 import { checkId } from "./check-id.ts";
+import { type ConnectOptions, configOf } from "./connect-options.ts";
 import { Intake, type JobRequest } from "./intake.ts";
 import type { EnqueueOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
@@ -39,12 +41,6 @@ import { type DrainWait, Tenants } from "./tenants.ts";
 import { Triggers } from "./triggers.ts";
 import { Webhooks } from "./webhooks.ts";
 import { Workers, type WorkOptions } from "./workers.ts";
-
-export interface ConnectOptions extends Options {
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly log?: Log;
-}
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
 
@@ -122,7 +118,7 @@ export class Millrace {
 
   /** DATABASE_URL, or an embedded PostgreSQL that starts by itself. */
   static async connect(options: ConnectOptions = {}): Promise<Millrace> {
-    const config = loadConfig(options);
+    const config = configOf(options);
     const events = new Events();
     const log = options.log ?? createLog(config.logLevel);
     logEvents(events, log, config.logLevel);
@@ -184,6 +180,7 @@ export class Millrace {
   }
 
   async findByKey(key: string, tenant = "default"): Promise<Job | null> {
+    checkKey(key, tenant);
     const id = await this.#calls.track(() => this.#store.findByKey(tenant, key));
     return id === null ? null : this.get(id);
   }
@@ -206,6 +203,7 @@ export class Millrace {
   }
 
   async deadLetters(filter: DeadLetterFilter = {}, limit = 100): Promise<Job[]> {
+    checkDeadLetterQuery(filter, limit);
     return this.#calls.track(() => this.#store.deadLetters(filter, limit));
   }
 
@@ -230,10 +228,12 @@ export class Millrace {
   }
 
   async pauseQueue(name: string): Promise<Queue> {
+    checkQueueName(name);
     return this.#calls.track(() => this.#store.pauseQueue("", name, true));
   }
 
   async resumeQueue(name: string): Promise<Queue> {
+    checkQueueName(name);
     const queue = await this.#calls.track(() => this.#store.pauseQueue("", name, false));
     this.#workers.hear({ kind: "ready", queueIds: [queue.id], late: true });
     return queue;

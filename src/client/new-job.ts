@@ -2,10 +2,11 @@
 
 import { createHash } from "node:crypto";
 import type { Config } from "../config.ts";
+import { checkOptions, type Known, knownNames } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { JobMeta } from "../domain/job.ts";
 import { laneOf } from "../domain/lane.ts";
-import { checkPayload, payloadError } from "../domain/payload-rules.ts";
+import { payloadError, writePayload } from "../domain/payload-rules.ts";
 import { keptVersion } from "../domain/payload-version.ts";
 import { weightOf } from "../domain/priority.ts";
 import type { Events } from "../runtime/events.ts";
@@ -33,6 +34,12 @@ export interface EnqueueOptions {
   readonly tx?: Transaction;
 }
 
+const known = knownNames({
+  ...{ tenant: true, key: true, reference: true, correlationId: true, priority: true },
+  ...{ delayMs: true, expiresInMs: true, maxAttempts: true, orderingKey: true, limitKey: true },
+  tx: true,
+} satisfies Known<EnqueueOptions>);
+
 type Definition = JobDefinition<unknown, unknown, unknown>;
 
 export const longest = 100 * 365 * 86_400_000;
@@ -41,8 +48,9 @@ export const longest = 100 * 365 * 86_400_000;
 export function checkCall(definition: Definition, options: EnqueueOptions): void {
   if (typeof definition?.type !== "string" || typeof definition.queue !== "string")
     throw new MillraceError("OPTION_INVALID", "What is enqueued must be made by defineJob.");
-  if (typeof options !== "object" || options === null)
-    throw new MillraceError("OPTION_INVALID", "The options of an enqueue must be an object.");
+  checkOptions("an enqueue's options", options, known);
+  if (options.tx !== undefined && typeof options.tx?.query !== "function")
+    throw new MillraceError("OPTION_INVALID", "tx must have a function query(text, values).");
 }
 
 /** The payload as the schema sees it must be valid; what is stored is what was given. */
@@ -109,9 +117,8 @@ export function newJob(
 ): NewJob {
   const given = payload === undefined ? null : payload;
   const options = withRules(definition, given, wanted);
-  const json = toJson(given);
   const category = definition.category ?? config.categories.categoryOf(definition.type)?.name;
-  const check = checkPayload(given, json, {
+  const { check, json } = writePayload(given, {
     category,
     additionalRequired: definition.additionalRequired,
     categories: config.categories,
@@ -127,8 +134,6 @@ export function newJob(
   }
   const named = category === undefined ? options : fromEnvelope(given, options);
   const tenant = named.tenant === undefined ? "default" : checkName("tenant", named.tenant);
-  if (!queue.isActive)
-    throw new MillraceError("QUEUE_INACTIVE", `Queue "${queue.name}" does not accept jobs.`);
   const { key, reference } = named;
   return {
     id: uuidv7(),
@@ -161,15 +166,6 @@ const positive = (value: number | undefined) => (value === 0 ? undefined : value
 
 const optionalName = (what: string, value: string | undefined) =>
   value === undefined ? undefined : checkName(what, value);
-
-/** Undefined for what cannot be written. */
-export function toJson(payload: unknown): string | undefined {
-  try {
-    return JSON.stringify(payload);
-  } catch {
-    return undefined;
-  }
-}
 
 /** A governed job says itself whose it is; options may repeat that, not contradict it. */
 function fromEnvelope(payload: unknown, options: EnqueueOptions): EnqueueOptions {

@@ -1,6 +1,7 @@
 // Runs what tells the world: the notifier, and a worker for deliveries. Any number of processes may.
 
 import type { Config } from "../config.ts";
+import { checkOptions } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Delivery } from "../domain/notification.ts";
 import {
@@ -17,7 +18,6 @@ import type { Loop, LoopReport } from "../runtime/loop.ts";
 import type { Store } from "../store/store.ts";
 import { type AnyJobDefinition, checkNumber, defineJob } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
-import { checkOptions } from "./check-options.ts";
 import type { Workers } from "./workers.ts";
 
 export interface NotificationOptions {

@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { startEmbedded } from "../store/postgres/embedded.ts";
-import { asUnreachable } from "../store/postgres/failures.ts";
+import { asRefusedConnect } from "../store/postgres/failures.ts";
 import { migrate } from "../store/postgres/migrator.ts";
 import { PostgresStore } from "../store/postgres/postgres-store.ts";
 import type { Store } from "../store/store.ts";
@@ -72,7 +72,7 @@ async function reachable<T>(body: () => Promise<T>): Promise<T> {
   try {
     return await body();
   } catch (error) {
-    throw asUnreachable(error);
+    throw asRefusedConnect(error);
   }
 }
 

@@ -57,6 +57,8 @@ function check(
   known: Readonly<Record<string, (value: unknown) => boolean>>,
   owners: string,
 ): void {
+  if (typeof settings !== "object" || settings === null)
+    throw new MillraceError("OPTION_INVALID", `The settings of ${owners} must be an object.`);
   for (const [name, value] of Object.entries(settings)) {
     const allowed = Object.hasOwn(known, name) ? known[name] : undefined;
     if (value === undefined || allowed?.(value)) continue;

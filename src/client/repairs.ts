@@ -1,5 +1,6 @@
 // What operators do to single jobs, each with a reason that is kept.
 
+import { checkText } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Job } from "../domain/job.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
@@ -24,6 +25,7 @@ export class Repairs {
   async cancel(id: string, reason?: string): Promise<CancelResult> {
     const { store, calls } = this.#options;
     checkId("job", id);
+    if ((reason ?? "") !== "") checkText("A reason", reason, 2_000);
     const result = await calls.track(() => store.cancel(id, reason ?? null));
     if (result === "unknown") throw unknownJob(id);
     return result;
@@ -32,7 +34,7 @@ export class Repairs {
   async delete(id: string, reason: string, actor: string): Promise<void> {
     const { store, calls, get } = this.#options;
     checkId("job", id);
-    const repair = { reason: needReason(reason), actor };
+    const repair = repairOf(reason, actor);
     if (await calls.track(() => store.delete(id, repair))) return;
     const job = await get(id);
     if (job === null) throw unknownJob(id);
@@ -43,17 +45,22 @@ export class Repairs {
   async reprocess(id: string, reason: string, actor: string): Promise<Reprocessed> {
     const { store, calls } = this.#options;
     checkId("job", id);
-    const repair = { reason: needReason(reason), actor };
+    const repair = repairOf(reason, actor);
     return calls.track(() => store.reprocess(id, uuidv7(), repair));
   }
 
   async discard(id: string, reason: string, actor: string): Promise<void> {
     const { store, calls } = this.#options;
     checkId("job", id);
-    const repair = { reason: needReason(reason), actor };
+    const repair = repairOf(reason, actor);
     await calls.track(() => store.discard(id, repair));
   }
 }
 
 export const unknownJob = (id: string): MillraceError =>
   new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
+
+const repairOf = (reason: string, actor: string) => ({
+  reason: needReason(reason),
+  actor: checkText("An actor", actor, 200),
+});

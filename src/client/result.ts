@@ -1,3 +1,4 @@
+import { checkOptions, checkWait, type Known, knownNames } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Job } from "../domain/job.ts";
 import { isTerminal } from "../domain/job-state.ts";
@@ -16,12 +17,16 @@ export interface ResultContext {
   readonly events: Events;
 }
 
+const known = knownNames({ timeoutMs: true, signal: true } satisfies Known<ResultOptions>);
+
 /** Waits until the job has ended. A run that ends in this process is seen at once, others by polling. */
 export async function waitForEnd(
   id: string,
   options: ResultOptions,
   context: ResultContext,
 ): Promise<Job> {
+  checkOptions("the wait for a job", options, known);
+  checkWait("timeoutMs", options.timeoutMs);
   const { clock, random, events } = context;
   const deadline = clock.monotonic() + (options.timeoutMs ?? 60_000);
   for (let tries = 0; ; tries++) {

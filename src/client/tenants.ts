@@ -1,6 +1,7 @@
 // Tenants as an operator sees them: their share, their rate, whether they are paused. And waiting until
 // nothing of a queue or tenant runs any more.
 
+import { checkWait } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { FlowStore, Tenant, TenantSettings } from "../store/flow.ts";
@@ -63,6 +64,7 @@ export class Tenants {
     of: { readonly queueId?: number; readonly tenant?: string },
     { timeoutMs = 60_000 }: DrainWait,
   ): Promise<void> {
+    checkWait("timeoutMs", timeoutMs);
     const { calls, flow, clock } = this.#options;
     const deadline = clock.monotonic() + timeoutMs;
     for (;;) {

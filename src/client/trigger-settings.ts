@@ -1,9 +1,10 @@
 // From what a caller says about a trigger to settings that may be stored: all rules are checked here.
 
 import type { Config } from "../config.ts";
+import { checkOptions } from "../domain/check-options.ts";
 import { type MissedSlots, missedSlotPolicies } from "../domain/due-slots.ts";
 import { MillraceError } from "../domain/errors.ts";
-import { checkPayload, payloadError } from "../domain/payload-rules.ts";
+import { payloadError, validatePayload } from "../domain/payload-rules.ts";
 import { isPlain } from "../domain/payload-shape.ts";
 import { isVersion } from "../domain/payload-version.ts";
 import { weightOf } from "../domain/priority.ts";
@@ -11,8 +12,7 @@ import { createSchedule } from "../domain/schedule.ts";
 import { payloadOf, type Trigger, type TriggerSettings, triggerTypes } from "../domain/trigger.ts";
 import { deliveryQueue } from "../manager/notifier.ts";
 import { type AnyJobDefinition, checkName, checkNumber } from "../worker/job-definition.ts";
-import { checkOptions } from "./check-options.ts";
-import { longest, toJson } from "./new-job.ts";
+import { longest } from "./new-job.ts";
 
 interface CommonOptions {
   readonly name: string;
@@ -179,7 +179,7 @@ export function samplePayload(settings: TriggerSettings, config: Config): unknow
   const id = "00000000-0000-7000-8000-000000000000";
   const items = type === "QUEUE" ? { items: Array(settings.batchSize).fill(id) } : {};
   const sample = payloadOf(settings, { id, key: `trigger:${id}`, ...items });
-  const check = checkPayload(sample, toJson(sample), {
+  const check = validatePayload(sample, {
     category: category ?? undefined,
     categories: config.categories,
     limits: config.payloadLimits,

@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { Config } from "../config.ts";
+import { checkOptions } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { ClaimedJob } from "../domain/job.ts";
 import { createSchedule, slotsBetween } from "../domain/schedule.ts";
@@ -13,7 +14,6 @@ import type { ItemOutcome, TriggerFilter } from "../store/triggers.ts";
 import { checkName, checkNumber, type JobDefinition } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
 import { checkId } from "./check-id.ts";
-import { checkOptions } from "./check-options.ts";
 import { validateSchema } from "./new-job.ts";
 import type { QueueCache } from "./queue-cache.ts";
 import {

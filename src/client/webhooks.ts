@@ -1,6 +1,7 @@
 // Who is told of what. Secrets are made here, shown once, and stored as what signs with them.
 
 import { randomBytes } from "node:crypto";
+import { checkOptions } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import {
   createDelivery,
@@ -16,7 +17,6 @@ import type { Enqueued } from "../store/store.ts";
 import type { Webhook, WebhookStore } from "../store/webhook.ts";
 import { checkName, checkNumber, defineJob } from "../worker/job-definition.ts";
 import type { Calls } from "./calls.ts";
-import { checkOptions } from "./check-options.ts";
 import type { Intake } from "./intake.ts";
 
 export interface NewWebhookOptions {

@@ -2,6 +2,13 @@
 
 import { hostname } from "node:os";
 import type { Config } from "../config.ts";
+import {
+  checkFunction,
+  checkOptions,
+  checkText,
+  type Known,
+  knownNames,
+} from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Broker } from "../queue/broker.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -27,6 +34,24 @@ export interface WorkOptions {
   readonly name?: string;
   /** How long stop() lets handlers finish before their jobs are given back. */
   readonly drainMs?: number;
+}
+
+const known = knownNames({
+  ...{ concurrency: true, queues: true, defaultHandler: true, name: true, drainMs: true },
+} satisfies Known<WorkOptions>);
+
+function checkWork(definitions: readonly AnyJobDefinition[], options: WorkOptions): void {
+  const isDefinition = (one: AnyJobDefinition) =>
+    typeof one?.type === "string" && typeof one.queue === "string";
+  if (!Array.isArray(definitions) || !definitions.every(isDefinition)) {
+    const message = "work takes a list of definitions, each made by defineJob.";
+    throw new MillraceError("OPTION_INVALID", message);
+  }
+  checkOptions("work's options", options, known);
+  checkFunction("defaultHandler", options.defaultHandler);
+  if (options.name !== undefined) checkText("A worker's name", options.name, 200);
+  if (options.queues !== undefined && !Array.isArray(options.queues))
+    throw new MillraceError("OPTION_INVALID", "queues must be a list of names.");
 }
 
 export interface WorkersOptions {
@@ -64,6 +89,7 @@ export class Workers {
   }
 
   async start(definitions: readonly AnyJobDefinition[], options: WorkOptions): Promise<Worker> {
+    checkWork(definitions, options);
     const registry = new Registry(definitions, options.defaultHandler);
     const names = [...new Set([...registry.queues, ...(options.queues ?? [])])];
     if (names.length === 0) names.push("default");

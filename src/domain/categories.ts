@@ -42,6 +42,10 @@ export const builtInCategories: readonly Category[] = Object.freeze([
 ]);
 
 export function createCategories(userCategories: readonly CategoryOptions[] = []): Categories {
+  if (!Array.isArray(userCategories) || !userCategories.every(isCategory)) {
+    const message = "categories must be a list of { name, jobTypes, references }.";
+    throw new MillraceError("OPTION_INVALID", message);
+  }
   const own = userCategories.map(({ name, jobTypes, references }) =>
     category(name, jobTypes, references),
   );
@@ -59,6 +63,12 @@ export function createCategories(userCategories: readonly CategoryOptions[] = []
     categoryOf: (jobType: string) => byType.get(jobType),
   });
 }
+
+const isTexts = (value: unknown): boolean =>
+  value === undefined || (Array.isArray(value) && value.every((one) => typeof one === "string"));
+
+const isCategory = (value: CategoryOptions): boolean =>
+  typeof value?.name === "string" && isTexts(value.jobTypes) && isTexts(value.references);
 
 function category(
   name: string,

@@ -1,7 +1,14 @@
 // One circuit breaker, as a machine. The store does the same in SQL, and a test compares the two.
 // Each change of state begins a new period; a report counts only in the period its call began in.
 
-import { type Classifier, classify, isSnooze, isThrown, thrownKind } from "./error-class.ts";
+import {
+  type Classifier,
+  classify,
+  type ErrorClass,
+  isSnooze,
+  isThrown,
+  thrownKind,
+} from "./error-class.ts";
 import { MillraceError } from "./errors.ts";
 
 export const breakerStates = ["CLOSED", "OPEN", "HALF_OPEN"] as const;
@@ -213,9 +220,14 @@ export const returnDelayMs = (refusal: BreakerOpenError, random: number): number
 /** What an error says about the platform it came from. */
 export function verdictOf(error: unknown, classifier?: Classifier): Verdict {
   if (isSnooze(error) || isBreakerOpen(error)) return "none";
+  return classOf(error, classifier) === "non_retryable" ? "success" : "failure";
+}
+
+/** Without the classifier where it fails itself, as where the job is settled. */
+function classOf(error: unknown, classifier?: Classifier): ErrorClass {
   try {
-    return classify(error, classifier).class === "non_retryable" ? "success" : "failure";
+    return classify(error, classifier).class;
   } catch {
-    return "failure";
+    return classify(error).class;
   }
 }

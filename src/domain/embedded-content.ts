@@ -21,10 +21,13 @@ const keyPhrases = new Map<string, string>([
   ...blobs.split(" ").map((name) => [name, "file_content"] as const),
 ]);
 
+const keyEndings = new Set([...keyPhrases.keys()].map((phrase) => phrase.split("_").at(-1)));
+
 export function embeddedKeyKind(words: readonly string[]): string | undefined {
   const last = words.at(-1);
   if (last === "html" || last === "eml") return "mail_body";
-  return keyPhrases.get(words.slice(-2).join("_"));
+  if (last === undefined || !keyEndings.has(last)) return undefined;
+  return keyPhrases.get(`${words.at(-2) ?? ""}_${last}`);
 }
 
 const shortestEmbedded = 24;

@@ -1,5 +1,7 @@
 // Every failure has one class, and the class alone decides whether and when the job runs again.
 
+import { MillraceError } from "./errors.ts";
+
 export const errorClasses = ["transient", "retryable", "rate_limited", "non_retryable"] as const;
 export type ErrorClass = (typeof errorClasses)[number];
 
@@ -45,7 +47,7 @@ export class JobFailure extends Error {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.name = "JobFailure";
     this.class = errorClass;
-    this.retryAfterMs = options.retryAfterMs;
+    this.retryAfterMs = waitOf(options.retryAfterMs);
   }
 
   get [thrownKind](): ThrownKind {
@@ -74,12 +76,22 @@ export class RateLimitedError extends JobFailure {
   }
 }
 
+/** A wait that is none (a header that was not a number) is no wish: the class's usual wait applies. */
+const waitOf = (ms: unknown): number | undefined => (isWait(ms) ? ms : undefined);
+
+const isWait = (ms: unknown): ms is number =>
+  typeof ms === "number" && Number.isFinite(ms) && ms >= 0;
+
 /** Throw this to wait without spending an attempt. */
 export class Snooze extends Error {
   readonly delayMs: number;
 
   constructor(delayMs: number, reason = "snoozed") {
     super(reason);
+    if (!isWait(delayMs)) {
+      const message = "A Snooze takes the milliseconds to wait: a finite number from 0 on.";
+      throw new MillraceError("OPTION_INVALID", message);
+    }
     this.name = "Snooze";
     this.delayMs = delayMs;
   }
@@ -91,16 +103,34 @@ export class Snooze extends Error {
 
 export type Classifier = (error: unknown) => Failure | ErrorClass | undefined;
 
+/** Throws what the classifier throws, and when it answers with none of these. */
 export function classify(error: unknown, classifier?: Classifier): Failure {
-  const own = classifier?.(error);
-  if (own !== undefined) return typeof own === "string" ? { class: own } : own;
-  if (isJobFailure(error)) {
-    return error.retryAfterMs === undefined
-      ? { class: error.class }
-      : { class: error.class, retryAfterMs: error.retryAfterMs };
-  }
+  const own: unknown = classifier?.(error);
+  if (own !== undefined) return failureOf(own);
+  if (isJobFailure(error) && isErrorClass(error.class))
+    return failure(error.class, error.retryAfterMs);
   return { class: isNetworkError(error) ? "transient" : "retryable" };
 }
+
+function failureOf(answer: unknown): Failure {
+  if (isErrorClass(answer)) return { class: answer };
+  if (typeof answer === "object" && answer !== null) {
+    if ("class" in answer && isErrorClass(answer.class))
+      return failure(answer.class, "retryAfterMs" in answer ? answer.retryAfterMs : undefined);
+    // Nobody will look at what an async classifier answers, nor at how it fails.
+    if ("then" in answer) Promise.resolve(answer).catch(() => {});
+  }
+  const message = `classify must return undefined, an error class (${errorClasses.join(", ")}) or { class, retryAfterMs }, and not a promise.`;
+  throw new MillraceError("OPTION_INVALID", message);
+}
+
+function failure(errorClass: ErrorClass, wish: unknown): Failure {
+  const retryAfterMs = waitOf(wish);
+  return retryAfterMs === undefined ? { class: errorClass } : { class: errorClass, retryAfterMs };
+}
+
+const isErrorClass = (value: unknown): value is ErrorClass =>
+  (errorClasses as readonly unknown[]).includes(value);
 
 const networkCodes = new Set([
   "ECONNRESET",

@@ -35,6 +35,7 @@ export const errorCodes = {
   BREAKER_NOT_FOUND: "There is no such breaker.",
   STOPPED: "This Millrace instance has been stopped.",
   DATABASE_UNAVAILABLE: "PostgreSQL cannot be reached.",
+  DATABASE_REFUSED: "PostgreSQL refused the login, the database or a right.",
   DATABASE_UNSUPPORTED: "This PostgreSQL version is not supported.",
   EMBEDDED_UNAVAILABLE: "The embedded PostgreSQL cannot be started.",
   EMBEDDED_VERSION_CHANGED: "The data folder belongs to another major version of PostgreSQL.",

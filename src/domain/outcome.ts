@@ -2,8 +2,8 @@
 
 import { isBreakerOpen, returnDelayMs } from "./circuit-breaker.ts";
 import { describeError, storable } from "./describe-error.ts";
-import { type Classifier, classify, isSnooze, type JobError } from "./error-class.ts";
-import type { RetryPolicy } from "./retry-policy.ts";
+import { type Classifier, classify, type Failure, isSnooze, type JobError } from "./error-class.ts";
+import { defaultRetryPolicy, type RetryPolicy, waitBy } from "./retry-policy.ts";
 
 export type Outcome =
   | { readonly kind: "completed"; readonly result: unknown; readonly json: string | undefined }
@@ -26,11 +26,15 @@ export interface Run {
 /** Crashes count apart from failures, so that a crash never uses up a failure's attempts. */
 export const failuresSoFar = (run: Run): number => Math.max(1, run.attempt - run.crashCount);
 
-export function outcomeOfFailure(
-  run: Run,
-  thrown: unknown,
-  context: { policy: RetryPolicy; random: number; classifier?: Classifier | undefined },
-): Outcome {
+export interface FailureRules {
+  readonly policy: RetryPolicy;
+  readonly random: number;
+  readonly classifier?: Classifier | undefined;
+  /** Hears of a classifier or policy that fails itself; the usual rules decide then. */
+  readonly onFault?: (fault: unknown) => void;
+}
+
+export function outcomeOfFailure(run: Run, thrown: unknown, context: FailureRules): Outcome {
   if (isSnooze(thrown)) {
     const reason = storable(String(thrown.message), maxReasonBytes);
     return { kind: "snoozed", delayMs: storableDelay(thrown.delayMs), reason };
@@ -39,18 +43,38 @@ export function outcomeOfFailure(
     const delayMs = storableDelay(returnDelayMs(thrown, context.random));
     return { kind: "snoozed", delayMs, reason: storable(thrown.message, maxReasonBytes) };
   }
-  const failure = classify(thrown, context.classifier);
+  const failure = judge(thrown, context);
   const error = describeError(run.type, thrown, failure);
   const failures = failuresSoFar(run);
   if (failure.class === "non_retryable" || failures >= run.maxAttempts)
     return { kind: "dead", error };
-  const delayMs = storableDelay(context.policy(failure, failures, context.random));
+  const delayMs = storableDelay(wait(failure, failures, context));
   return { kind: "retried", delayMs, error };
 }
 
-/** A handler's or policy's nonsense (NaN, Infinity) must not spoil the batch it is settled with. */
-function storableDelay(ms: number): number {
-  return Number.isNaN(ms) ? 0 : Math.min(Math.max(0, Math.round(ms)), maxDelayMs);
+// A classifier or policy that fails itself must not keep the job from being settled.
+function judge(thrown: unknown, { classifier, onFault }: FailureRules): Failure {
+  try {
+    return classify(thrown, classifier);
+  } catch (fault) {
+    onFault?.(fault);
+    return classify(thrown);
+  }
+}
+
+function wait(failure: Failure, failures: number, { policy, random, onFault }: FailureRules) {
+  try {
+    return waitBy(policy, failure, failures, random);
+  } catch (fault) {
+    onFault?.(fault);
+    return defaultRetryPolicy(failure, failures, random);
+  }
+}
+
+/** Whatever it is handed (NaN, Infinity, no number at all) must not spoil the batch it is settled with. */
+function storableDelay(ms: unknown): number {
+  if (typeof ms !== "number" || Number.isNaN(ms)) return 0;
+  return Math.min(Math.max(0, Math.round(ms)), maxDelayMs);
 }
 
 export const maxCrashes = 3;

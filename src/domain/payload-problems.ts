@@ -14,7 +14,6 @@ export type PayloadProblemCode =
   | "unknown_category"
   | "not_an_object"
   | "reserved_field"
-  | "too_large"
   | "large";
 
 export interface PayloadProblem {

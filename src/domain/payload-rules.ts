@@ -3,7 +3,7 @@
 import { envelopeFields } from "./categories.ts";
 import { checkEnvelope, checkFields, type FieldOptions } from "./payload-fields.ts";
 import { type PayloadProblem, payloadError, payloadProblem } from "./payload-problems.ts";
-import { defaultShapeLimits, inspect, type Violation } from "./payload-shape.ts";
+import { defaultShapeLimits, inspect, survey, type Violation } from "./payload-shape.ts";
 import { defaultPayloadVersion } from "./payload-version.ts";
 
 export { type PayloadProblem, payloadError } from "./payload-problems.ts";
@@ -30,24 +30,26 @@ export interface PayloadCheck {
   readonly ok: boolean;
   readonly errors: readonly PayloadProblem[];
   readonly warnings: readonly PayloadProblem[];
-  /** Of the JSON text in UTF-8; 0 when the payload has none. */
+  /** Of the JSON text in UTF-8; 0 when the payload has none, or is far too large to be written. */
   readonly sizeBytes: number;
 }
 
 export function validatePayload(payload: unknown, options: PayloadOptions = {}): PayloadCheck {
-  return checkPayload(payload, toJson(payload), options);
+  return writePayload(payload, options).check;
 }
 
 /**
- * The same for a payload whose JSON text exists already. `json` is what `JSON.stringify(payload)`
- * returned, or undefined when it threw.
+ * The check, and the JSON text where there is one. Counting comes before writing: a payload that repeats
+ * its parts may be small in memory and endless as text.
  */
-export function checkPayload(
+export function writePayload(
   payload: unknown,
-  json: string | undefined,
   options: PayloadOptions = {},
-): PayloadCheck {
+): { readonly check: PayloadCheck; readonly json: string | undefined } {
   const limits = withDefaults(options.limits);
+  const shape = shapeLimits(limits);
+  const { found, complete } = survey(payload, { limits: shape, checkCharacters: false });
+  const json = complete ? toJson(payload) : undefined;
   const sizeBytes = json === undefined ? 0 : Buffer.byteLength(json);
   const errors: PayloadProblem[] = [];
   const warnings: PayloadProblem[] = [];
@@ -57,8 +59,13 @@ export function checkPayload(
     warnings.push(payloadProblem("large", "$", `${sizeBytes} bytes`));
   }
   checkFields(payload, options, errors);
-  checkContent(payload, json, sizeBytes, limits, errors);
-  return { ok: errors.length === 0, errors, warnings, sizeBytes };
+  const again = json === undefined || suspiciousEscape.test(json);
+  const violations = again ? inspect(payload, { limits: shape }) : found;
+  for (const violation of violations) errors.push(violationProblem(violation, limits));
+  if (json === undefined && errors.length === 0) {
+    errors.push(payloadProblem("not_json", "$", "it could not be serialized"));
+  }
+  return { check: { ok: errors.length === 0, errors, warnings, sizeBytes }, json };
 }
 
 /** Throws PAYLOAD_INVALID or PAYLOAD_TOO_LARGE with every problem in `details.problems`. */
@@ -131,31 +138,18 @@ const suspiciousEscape = /\\u(?:0000|d[89a-f])/i;
 // Far over the limit the payload is refused anyway; reading all of it would only cost time.
 const inspectedAnyway = 1024 * 1024;
 
-function checkContent(
-  payload: unknown,
-  json: string | undefined,
-  sizeBytes: number,
-  limits: PayloadLimits,
-  errors: PayloadProblem[],
-): void {
-  if (sizeBytes > Math.max(limits.limitBytes, inspectedAnyway)) return;
-  const violations = inspect(payload, {
-    limits: {
-      maxDepth: limits.maxDepth,
-      maxKeys: limits.maxKeys,
-      maxValues: defaultShapeLimits.maxValues,
-      maxStringLength: limits.limitBytes,
-    },
-    checkCharacters: json === undefined || suspiciousEscape.test(json),
-  });
-  for (const violation of violations) errors.push(violationProblem(violation));
-  if (json === undefined && violations.length === 0) {
-    errors.push(payloadProblem("not_json", "$", "it could not be serialized"));
-  }
-}
+const shapeLimits = ({ maxDepth, maxKeys, limitBytes }: PayloadLimits) => ({
+  maxDepth,
+  maxKeys,
+  maxValues: defaultShapeLimits.maxValues,
+  maxStringLength: limitBytes,
+  maxBytes: Math.max(limitBytes, inspectedAnyway),
+});
 
 const withoutDetail = new Set<string>(["too_deep", "too_many_keys", "too_many_values"]);
 
-function violationProblem({ rule, path, kind }: Violation): PayloadProblem {
+function violationProblem({ rule, path, kind }: Violation, limits: PayloadLimits): PayloadProblem {
+  if (rule === "too_large")
+    return payloadProblem(rule, path, `far more than ${limits.limitBytes} bytes`);
   return payloadProblem(rule, path, withoutDetail.has(rule) ? undefined : kind);
 }

@@ -11,6 +11,7 @@ export type ShapeRule =
   | "too_deep"
   | "too_many_keys"
   | "too_many_values"
+  | "too_large"
   | "string_too_long"
   | "forbidden_key"
   | "null_character"
@@ -32,6 +33,8 @@ export interface ShapeLimits {
   readonly maxKeys: number;
   readonly maxValues: number;
   readonly maxStringLength: number;
+  /** Of the JSON text, counted low: parts that are repeated are written as often as they are met. */
+  readonly maxBytes: number;
 }
 
 export const defaultShapeLimits: ShapeLimits = Object.freeze({
@@ -39,6 +42,7 @@ export const defaultShapeLimits: ShapeLimits = Object.freeze({
   maxKeys: 10_000,
   maxValues: 1_000_000,
   maxStringLength: 256 * 1024,
+  maxBytes: Number.POSITIVE_INFINITY,
 });
 
 export const mostViolations = 100;
@@ -56,12 +60,20 @@ interface Walk {
   readonly found: Violation[];
   keys: number;
   values: number;
+  bytes: number;
   stopped: boolean;
 }
 
 const noKey = judgeKey("");
 
-export function inspect(payload: unknown, options: InspectOptions = {}): Violation[] {
+export const inspect = (payload: unknown, options: InspectOptions = {}): Violation[] =>
+  survey(payload, options).found;
+
+/** `complete`: every part of the payload was seen, so that writing all of it costs no more than that did. */
+export function survey(
+  payload: unknown,
+  options: InspectOptions = {},
+): { readonly found: Violation[]; readonly complete: boolean } {
   const walk: Walk = {
     limits: options.limits ?? defaultShapeLimits,
     checkCharacters: options.checkCharacters ?? true,
@@ -69,11 +81,16 @@ export function inspect(payload: unknown, options: InspectOptions = {}): Violati
     found: [],
     keys: 0,
     values: 0,
+    // The last value has no comma.
+    bytes: -1,
     stopped: false,
   };
   visit(walk, payload, 0, noKey);
-  return walk.found;
+  return { found: walk.found, complete: !walk.stopped && !walk.found.some(hidesParts) };
 }
+
+/** What is too deep or no plain object is not looked into. */
+const hidesParts = ({ rule }: Violation): boolean => rule === "too_deep" || rule === "not_json";
 
 function report(walk: Walk, rule: Violation["rule"], depth: number, kind: string): void {
   walk.found.push({ rule, path: renderPath(walk.steps, depth), kind });
@@ -82,7 +99,10 @@ function report(walk: Walk, rule: Violation["rule"], depth: number, kind: string
 
 function visit(walk: Walk, value: unknown, depth: number, key: KeyVerdict): void {
   walk.values++;
+  // A character and a comma at least.
+  walk.bytes += typeof value === "string" ? value.length + 3 : 2;
   if (walk.values > walk.limits.maxValues) stop(walk, "too_many_values");
+  else if (walk.bytes > walk.limits.maxBytes) stop(walk, "too_large");
   else if (typeof value === "string") visitString(walk, value, depth, key);
   else if (typeof value === "number") visitNumber(walk, value, depth, key);
   else if (typeof value === "object") {
@@ -124,6 +144,7 @@ function visitProperties(
     const child = value[key];
     // JSON leaves such a property out, and reading it back gives undefined again.
     if (child === undefined) continue;
+    walk.bytes += key.length + 3;
     walk.steps[depth] = key;
     const own = judgeKey(key);
     if (own.secretItself !== undefined) {

@@ -123,36 +123,53 @@ const harmlessEndings = new Set(
 
 const wrappers = new Set(["value", "plain", "plaintext", "raw", "string", "encoded", "base64"]);
 
+const capital = /[A-Z]/;
+const ascii = /^[\0-\x7f]*$/;
+const separators = /[^a-z0-9]+/;
+
+// Each step is skipped where it changes nothing: payloads with thousands of different keys exist.
 function wordsOf(key: string): string[] {
-  return key
-    .normalize("NFD")
-    .replace(/[\u0300-\u036f]/g, "")
+  const plain = ascii.test(key) ? key : key.normalize("NFD").replace(/[\u0300-\u036f]/g, "");
+  const lower = capital.test(plain) ? withoutHumps(plain) : plain;
+  const words = lower.split(separators);
+  return words[0] === "" || words.at(-1) === "" ? words.filter((word) => word !== "") : words;
+}
+
+const withoutHumps = (key: string): string =>
+  key
     .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
     .replace(/([A-Z])([A-Z][a-z])/g, "$1_$2")
-    .toLowerCase()
-    .split(/[^a-z0-9]+/)
-    .filter((word) => word !== "");
-}
+    .toLowerCase();
 
 // `secret_value` and `password_2` are still the secret.
 function unwrapped(words: readonly string[]): readonly string[] {
   let end = words.length;
   while (end > 1 && isWrapper(words[end - 1] ?? "")) end--;
-  return words.slice(0, end);
+  return end === words.length ? words : words.slice(0, end);
 }
 
 function isWrapper(word: string): boolean {
-  return wrappers.has(word) || /^\d+$/.test(word);
+  return wrappers.has(word) || (endsInDigit(word) && /^\d+$/.test(word));
 }
 
+function endsInDigit(word: string): boolean {
+  const last = word.charCodeAt(word.length - 1);
+  return last >= 48 && last <= 57;
+}
+
+const phraseEndings = new Set([...phrases.keys()].map((phrase) => phrase.split("_").at(-1)));
+
 function phraseVerdict(words: readonly string[]): KeyVerdict | undefined {
-  for (let count = Math.min(4, words.length); count > 0; count--) {
-    const found = phrases.get(words.slice(-count).join("_"));
-    if (found !== undefined) return found;
-  }
   const last = words.at(-1) ?? "";
-  const bare = last.replace(/\d{1,4}$/, "");
-  if (/(?:password|passwd|passphrase)$/.test(bare)) return phrases.get("password");
+  if (phraseEndings.has(last)) {
+    for (let count = Math.min(4, words.length); count > 0; count--) {
+      const found = phrases.get(words.slice(-count).join("_"));
+      if (found !== undefined) return found;
+    }
+  }
+  const bare = endsInDigit(last) ? last.replace(/\d{1,4}$/, "") : last;
+  if (bare.includes("pass") && /(?:password|passwd|passphrase)$/.test(bare))
+    return phrases.get("password");
   return bare === last ? undefined : phrases.get(bare);
 }
 
@@ -177,20 +194,32 @@ const longestShownKey = 64;
 const shortestSecretKey = 14;
 
 // Verdicts depend on the key alone and job payloads repeat their keys, so they are remembered;
-// bounded, and never for a key that is itself a secret.
-const remembered = new Map<string, KeyVerdict>();
-const rememberAtMost = 2_000;
+// bounded, and never for a key that is itself a secret. When the newest are many they become the older
+// ones, and the older ones are forgotten: what is met again and again stays, whoever passes by.
+let newest = new Map<string, KeyVerdict>();
+let older = new Map<string, KeyVerdict>();
+// As many as one payload may have: of at most 64 characters each, that is a few megabytes at worst.
+const newestAtMost = 10_000;
 
 export function judgeKey(key: string): KeyVerdict {
-  const known = remembered.get(key);
+  const known = newest.get(key);
   if (known !== undefined) return known;
+  const again = older.get(key);
+  if (again !== undefined) return remember(key, again);
   const verdict = nameVerdict(key);
   const secretItself = key.length < shortestSecretKey ? undefined : secretValueKind(key, false);
   if (secretItself !== undefined || key.length > longestShownKey) {
     return { ...verdict, secretItself, masked: true };
   }
-  if (remembered.size >= rememberAtMost) remembered.clear();
-  remembered.set(key, verdict);
+  return remember(key, verdict);
+}
+
+function remember(key: string, verdict: KeyVerdict): KeyVerdict {
+  if (newest.size >= newestAtMost) {
+    older = newest;
+    newest = new Map();
+  }
+  newest.set(key, verdict);
   return verdict;
 }
 

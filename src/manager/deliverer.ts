@@ -159,9 +159,13 @@ export class Deliverer {
 
   #noteFailed(webhook: DeliverableWebhook, failure: Error): Promise<void> {
     const { webhooks, retry, random, failingAfter } = this.#options;
-    const wantedMs = retry(classify(failure), webhook.failures + 1, random());
-    const waitMs = Math.min(Math.max(0, wantedMs || 0), longestPauseMs);
-    const failed = { error: failure.message, failingAfter, waitMs };
+    const wantedMs: unknown = retry(classify(failure), webhook.failures + 1, random());
+    const waitMs = typeof wantedMs === "number" ? Math.max(0, wantedMs || 0) : 0;
+    const failed = {
+      error: failure.message,
+      failingAfter,
+      waitMs: Math.min(waitMs, longestPauseMs),
+    };
     return this.#note(webhook.id, webhooks.noteFailed(webhook.id, failed));
   }
 

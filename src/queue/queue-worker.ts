@@ -4,7 +4,7 @@
 
 import { describeError } from "../domain/describe-error.ts";
 import { type Classifier, classify, type Failure } from "../domain/error-class.ts";
-import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
+import { defaultRetryPolicy, type RetryPolicy, waitBy } from "../domain/retry-policy.ts";
 import { tameError } from "../domain/tame-error.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
@@ -174,14 +174,22 @@ export class QueueWorker<T, S = undefined> implements Service {
 
   /** A classifier or policy that fails itself must not keep the item from being released. */
   #judge({ attempt }: QueueItem<T>, error: unknown): { failure: Failure; delayMs: number } {
-    const { classifier, retryPolicy = defaultRetryPolicy, random = Math.random } = this.#options;
+    const { retryPolicy = defaultRetryPolicy, random = Math.random } = this.#options;
+    const failure = this.#classify(error);
     try {
-      const failure = classify(error, classifier);
-      return { failure, delayMs: checkDelay(retryPolicy(failure, attempt, random())) };
+      return { failure, delayMs: checkDelay(waitBy(retryPolicy, failure, attempt, random())) };
     } catch (fault) {
       this.#tell(fault);
-      const failure = classify(error);
       return { failure, delayMs: defaultRetryPolicy(failure, attempt, Math.random()) };
+    }
+  }
+
+  #classify(error: unknown): Failure {
+    try {
+      return classify(error, this.#options.classifier);
+    } catch (fault) {
+      this.#tell(fault);
+      return classify(error);
     }
   }
 

@@ -6,7 +6,8 @@ export interface Settlement {
   readonly id: string;
   readonly token: Token;
   readonly outcome: Exclude<Outcome, { kind: "completed" }>;
-  readonly timeline: Timeline;
+  /** undefined: as it is. */
+  readonly timeline: Timeline | undefined;
   /** One more crash on the job's account. */
   readonly charged?: boolean;
   /** Does it count for its tenant? Undefined: nobody knows. */

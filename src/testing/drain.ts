@@ -1,6 +1,8 @@
 // Runs what waits, in this process, with a real worker, until nothing is left that could run now.
 
 import type { Millrace } from "../client/millrace.ts";
+import { checkOptions, type Known, knownNames } from "../domain/check-options.ts";
+import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Database } from "../store/postgres/database.ts";
 import { statement } from "../store/postgres/statement.ts";
@@ -21,6 +23,10 @@ export interface DrainOptions {
   /** Throws the first error of a handler (after everything has run). */
   readonly throwErrors?: boolean;
 }
+
+const known = knownNames({
+  ...{ advance: true, concurrency: true, maxRuns: true, timeoutMs: true, throwErrors: true },
+} satisfies Known<DrainOptions>);
 
 export interface DrainContext extends TimeKeepers {
   readonly millrace: Millrace;
@@ -58,6 +64,9 @@ export async function drain(
   options: DrainOptions,
   context: DrainContext,
 ): Promise<Drained> {
+  checkOptions("drain's options", options, known);
+  if (!Array.isArray(definitions))
+    throw new MillraceError("OPTION_INVALID", "drain takes a list of definitions.");
   const { millrace, database } = context;
   const notes: Note[] = [];
   const thrown = new Map<string, unknown>();

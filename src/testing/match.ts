@@ -1,6 +1,7 @@
 // Which enqueued jobs are those that a test means, and if not, why not.
 
 import { isDeepStrictEqual } from "node:util";
+import { checkOptions, type Known, knownNames } from "../domain/check-options.ts";
 import { type Priorities, weightOf } from "../domain/priority.ts";
 import type { JobDefinition } from "../worker/job-definition.ts";
 import type { EnqueuedJob } from "./enqueue-record.ts";
@@ -26,6 +27,11 @@ export interface JobMatch<Input = unknown> {
   readonly state?: EnqueuedJob["state"];
 }
 
+const known = knownNames({
+  ...{ payload: true, queue: true, tenant: true, key: true, reference: true, priority: true },
+  ...{ delayMs: true, state: true },
+} satisfies Known<JobMatch>);
+
 export const typeOf = (job: { readonly type: string } | string): string =>
   typeof job === "string" ? job : job.type;
 
@@ -34,6 +40,7 @@ export function matching(
   match: JobMatch,
   priorities: Priorities,
 ): EnqueuedJob[] {
+  checkOptions("a match of enqueued jobs", match, known);
   return jobs.filter((job) => differences(job, match, priorities).length === 0);
 }
 

@@ -1,4 +1,5 @@
-import { type ConnectOptions, Millrace } from "../client/millrace.ts";
+import type { ConnectOptions } from "../client/connect-options.ts";
+import { Millrace } from "../client/millrace.ts";
 import { loadConfig } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
 import { systemClock } from "../runtime/clock.ts";

@@ -4,7 +4,7 @@ import { NonRetryableError } from "../domain/error-class.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { ClaimedJob } from "../domain/job.ts";
 import { type Outcome, outcomeOfFailure } from "../domain/outcome.ts";
-import { upcast, versionOf } from "../domain/payload-version.ts";
+import { defaultPayloadVersion, upcast, versionOf } from "../domain/payload-version.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../domain/retry-policy.ts";
 import { tameError } from "../domain/tame-error.ts";
 import type { Log } from "../runtime/log.ts";
@@ -164,21 +164,16 @@ export class Executor {
     if (cause === "cancelled") return { kind: "cancelled" };
     if (cause === "stopping") return { kind: "released" };
     const { log, random, retryPolicy = defaultRetryPolicy } = this.#options;
-    const thrown = tameError(error);
-    try {
-      return outcomeOfFailure(job, thrown, {
-        policy: definition?.retry ?? retryPolicy,
-        classifier: definition?.classify,
-        random: random(),
-      });
-    } catch (fault) {
-      // A classifier or policy that fails itself must not keep the job from being settled.
-      const { id, type, correlationId } = job;
-      log
-        .child({ job: id, type, correlationId })
-        .error({ err: tameError(fault) }, "retry rules failed");
-      return outcomeOfFailure(job, thrown, { policy: defaultRetryPolicy, random: random() });
-    }
+    const { id, type, correlationId } = job;
+    return outcomeOfFailure(job, tameError(error), {
+      policy: definition?.retry ?? retryPolicy,
+      classifier: definition?.classify,
+      random: random(),
+      onFault: (fault) =>
+        log
+          .child({ job: id, type, correlationId })
+          .error({ err: tameError(fault) }, "retry rules failed"),
+    });
   }
 }
 
@@ -208,12 +203,13 @@ const callOptions = (definition: Definition, abort: AbortSource): BreakerRunOpti
 });
 
 function lift(job: ClaimedJob, definition: Definition | undefined): unknown {
-  if (definition?.upcasters === undefined) return job.payload;
+  const { payloadVersion, upcasters } = definition ?? {};
+  if (payloadVersion === undefined && upcasters === undefined) return job.payload;
   const from = job.meta.payloadVersion ?? versionOf(job.payload);
   const lifted = upcast(job.payload, {
     ...(typeof from === "string" ? { from } : {}),
-    to: definition.payloadVersion ?? "1.0",
-    upcasters: definition.upcasters,
+    to: payloadVersion ?? defaultPayloadVersion,
+    upcasters: upcasters ?? {},
   });
   if (!lifted.ok) throw new NonRetryableError(`${lifted.problem.code}: ${lifted.problem.message}`);
   return lifted.payload;

@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { type Known, knownNames } from "../domain/check-options.ts";
 import type { Classifier } from "../domain/error-class.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { ClaimedJob } from "../domain/job.ts";
@@ -10,6 +11,7 @@ import {
 } from "../domain/retry-policy.ts";
 import type { JobLog } from "../runtime/log.ts";
 import type { Rate } from "../store/flow.ts";
+import { checkDefinition } from "./check-definition.ts";
 
 export interface JobContext<Payload> {
   readonly payload: Payload;
@@ -97,6 +99,20 @@ export interface JobDefinition<Input = unknown, Output = Input, Result = unknown
 /** Any definition, for lists of them; handlers are contravariant in their payload. */
 export type AnyJobDefinition = JobDefinition<unknown, never, unknown>;
 
+const known = knownNames({
+  ...{ type: true, queue: true, priority: true, delayMs: true, orderingKey: true, limitKey: true },
+  ...{ rateLimit: true, whenRateLimited: true, payload: true, category: true, platform: true },
+  ...{ additionalRequired: true, payloadVersion: true, upcasters: true, maxAttempts: true },
+  ...{
+    labels: true,
+    maxRuntimeMs: true,
+    expiresInMs: true,
+    retry: true,
+    classify: true,
+    run: true,
+  },
+} satisfies Known<JobOptions<StandardSchemaV1, unknown>>);
+
 export function defineJob<
   Schema extends StandardSchemaV1 = StandardSchemaV1<unknown>,
   Result = unknown,
@@ -107,6 +123,7 @@ export function defineJob<
   StandardSchemaV1.InferOutput<Schema>,
   Result
 > {
+  checkDefinition(options, known);
   const { retry } = options;
   const definition: JobDefinition<
     StandardSchemaV1.InferInput<Schema>,
@@ -178,8 +195,8 @@ export function checkName(what: string, name: unknown): string {
   );
 }
 
-/** Not of blanks alone. */
-const printable = /^ *[\p{L}\p{N}\p{P}\p{S}][\p{L}\p{N}\p{P}\p{S} ]*$/u;
+/** Not of blanks alone; marks and joiners belong to the character before them. */
+const printable = /^ *[\p{L}\p{N}\p{P}\p{S}][\p{L}\p{N}\p{P}\p{S}\p{M}\p{Join_Control} ]*$/u;
 
 export function checkNumber(
   what: string,

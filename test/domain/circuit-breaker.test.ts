@@ -22,6 +22,7 @@ import {
   verdictOf,
 } from "../../src/domain/circuit-breaker.ts";
 import {
+  type Classifier,
   NonRetryableError,
   RateLimitedError,
   RetryableError,
@@ -226,6 +227,10 @@ describe("an error", () => {
       throw new Error("the classifier itself");
     };
     expect(verdictOf(new Error("x"), broken)).toBe("failure");
+    const late = (async () => {
+      throw new Error("the classifier itself, later");
+    }) as unknown as Classifier;
+    expect(verdictOf(new NonRetryableError("no such card"), late)).toBe("success");
   });
 });
 

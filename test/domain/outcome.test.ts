@@ -1,6 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  type Classifier,
+  classify,
+  JobFailure,
   NonRetryableError,
   RateLimitedError,
   RetryableError,
@@ -12,7 +15,7 @@ import {
   outcomeOfFailure,
   outcomeOfLapse,
 } from "../../src/domain/outcome.ts";
-import { defaultRetryPolicy } from "../../src/domain/retry-policy.ts";
+import { defaultRetryPolicy, type RetryPolicy } from "../../src/domain/retry-policy.ts";
 
 const run = { type: "t", attempt: 1, maxAttempts: 3, crashCount: 0 };
 const context = { policy: defaultRetryPolicy, random: 0.5 };
@@ -85,21 +88,86 @@ describe("a snooze", () => {
   });
 });
 
+const nonsense = [undefined, null, "5 minutes", 5n, Number.NaN, -1, {}, [], () => 5, Symbol("5")];
+
 describe("a delay", () => {
-  it("is always a whole, finite number of milliseconds, whatever a handler or policy said", () => {
+  it("is always a whole, finite number of milliseconds, whatever a policy said", () => {
     fc.assert(
-      fc.property(fc.double(), (ms) => {
-        const policy = () => ms;
-        for (const thrown of [new Snooze(ms), new Error("x")]) {
-          const outcome = outcomeOfFailure(run, thrown, { policy, random: 0 });
-          const delay = "delayMs" in outcome ? outcome.delayMs : -1;
-          expect(Number.isSafeInteger(delay)).toBe(true);
-          expect(delay).toBeGreaterThanOrEqual(0);
-        }
+      fc.property(fc.oneof(fc.double(), fc.anything()), (answer) => {
+        const policy = (() => answer) as unknown as RetryPolicy;
+        const outcome = outcomeOfFailure(run, new Error("x"), { policy, random: 0 });
+        const delay = "delayMs" in outcome ? outcome.delayMs : -1;
+        expect(Number.isSafeInteger(delay)).toBe(true);
+        expect(delay).toBeGreaterThanOrEqual(0);
       }),
     );
-    const never = outcomeOfFailure(run, new Snooze(Number.POSITIVE_INFINITY), context);
-    expect(never).toMatchObject({ delayMs: 10 * 365 * 86_400_000 });
+    const never = { policy: () => Number.POSITIVE_INFINITY, random: 0 };
+    expect(outcomeOfFailure(run, new Error("x"), never)).toMatchObject({
+      delayMs: 10 * 365 * 86_400_000,
+    });
+  });
+
+  it("is the default policy's where a policy answers with no number, and somebody hears of it", () => {
+    const broken = [undefined, "5 minutes", Number.NaN, 5n, Promise.reject(new Error("async"))];
+    for (const answer of broken) {
+      const faults: unknown[] = [];
+      const outcome = outcomeOfFailure(run, new RateLimitedError("slow"), {
+        policy: (() => answer) as unknown as RetryPolicy,
+        random: 0.5,
+        onFault: (fault) => faults.push(fault),
+      });
+      expect(outcome).toMatchObject({ kind: "retried", delayMs: 60_000 });
+      expect(faults).toMatchObject([{ code: "OPTION_INVALID" }]);
+    }
+  });
+
+  it("cannot be nonsense in a snooze: the constructor refuses it", () => {
+    for (const ms of [...nonsense, Number.POSITIVE_INFINITY]) {
+      expect(() => new Snooze(ms as number)).toThrowError(
+        expect.objectContaining({ code: "OPTION_INVALID" }),
+      );
+    }
+    expect(new Snooze(0).delayMs).toBe(0);
+    const forged = Object.assign(new Snooze(1), { delayMs: 5n });
+    expect(outcomeOfFailure(run, forged, context)).toMatchObject({ kind: "snoozed", delayMs: 0 });
+  });
+
+  it("is the class's own where what the platform wished is no number", () => {
+    for (const retryAfterMs of nonsense as number[]) {
+      const thrown = new RateLimitedError("slow", { retryAfterMs });
+      expect(thrown.retryAfterMs).toBeUndefined();
+      expect(outcomeOfFailure(run, thrown, context)).toMatchObject({ delayMs: 60_000 });
+      const classifier: Classifier = () => ({ class: "rate_limited", retryAfterMs });
+      const told = { ...context, classifier };
+      expect(outcomeOfFailure(run, new Error("x"), told)).toMatchObject({ delayMs: 60_000 });
+    }
+  });
+});
+
+describe("a classifier", () => {
+  const answers = [5, null, "often", {}, { class: "often" }, { class: 5 }, async () => {}];
+
+  it("counts as failed when it answers with no class", () => {
+    const rejected = () => Promise.reject(new Error("an async classifier"));
+    for (const answer of [...answers, Promise.resolve("transient"), rejected()]) {
+      const classifier = (() => answer) as unknown as Classifier;
+      expect(() => classify(new Error("x"), classifier)).toThrowError(
+        expect.objectContaining({ code: "OPTION_INVALID" }),
+      );
+      const faults: unknown[] = [];
+      const own = { ...context, classifier, onFault: (fault: unknown) => faults.push(fault) };
+      expect(outcomeOfFailure(run, new RetryableError("x"), own)).toMatchObject({
+        kind: "retried",
+        delayMs: 2_000,
+        error: { class: "retryable" },
+      });
+      expect(faults).toHaveLength(1);
+    }
+  });
+
+  it("is not needed for a failure of a class that there is not", () => {
+    const odd = new JobFailure("often" as "transient", "x");
+    expect(outcomeOfFailure(run, odd, context)).toMatchObject({ error: { class: "retryable" } });
   });
 });
 

@@ -100,6 +100,35 @@ describe("a payload with a schema", () => {
     expect(ended[3]?.error?.message).toContain("payload_version_too_new");
     expect(ended[0]?.payload).toEqual({ first: "Ada" });
   });
+
+  it("is of the handler's version where the handler names one, with upcasters or without", async () => {
+    const { millrace } = instances;
+    const queue = newQueue();
+    const run = ({ payload }: { payload: unknown }) => payload;
+    const named = defineJob({ type: "typed.named", queue, payloadVersion: "2.0", run });
+    const lifts = { "0.9": { to: "1.0", up: () => "lifted" } };
+    const lifted = defineJob({ type: "typed.lifted", queue, upcasters: lifts, run });
+    const silent = defineJob({ type: "typed.silent", queue, run });
+    const made = (type: string, payloadVersion: string) =>
+      defineJob({ type, queue, payloadVersion });
+    const ids = [
+      (await millrace.enqueue(made(named.type, "2.0"), "same")).id,
+      (await millrace.enqueue(made(named.type, "3.0"), "newer")).id,
+      (await millrace.enqueue(made(named.type, "1.0"), "older")).id,
+      (await millrace.enqueue(made(lifted.type, "1.1"), "newer")).id,
+      (await millrace.enqueue(made(silent.type, "9.9"), "no claim")).id,
+    ];
+    await instances.work([named, lifted, silent]);
+    const ended = await Promise.all(ids.map((id) => millrace.waitFor(id)));
+    const told = ended.map(({ result, error }) => error?.message.split(":")[0] ?? result);
+    expect(told).toEqual([
+      "same",
+      "payload_version_too_new",
+      "upcaster_missing",
+      "payload_version_too_new",
+      "no claim",
+    ]);
+  });
 });
 
 describe("payload rules", () => {

@@ -83,15 +83,18 @@ describe("a queue with a capacity", () => {
 });
 
 describe("a queue", () => {
-  it("that is not active accepts nothing", async () => {
+  it("that is not active accepts nothing new, and knows what it has accepted", async () => {
     const { millrace } = instances;
     const job = jobIn(newQueue());
+    const key = job.queue;
+    const { id } = await millrace.enqueue(job, 0, { key });
     await millrace.configureQueue(job.queue, { isActive: false });
     expect((await refusal(millrace.enqueue(job, 1))).code).toBe("QUEUE_INACTIVE");
     expect((await refusal(millrace.enqueueMany(job, [1, 2]))).code).toBe("QUEUE_INACTIVE");
+    expect(await millrace.enqueue(job, 0, { key })).toEqual({ id, existing: true });
     await millrace.configureQueue(job.queue, { isActive: true });
     await millrace.enqueue(job, 1);
-    expect(await enqueuedIn(millrace, job.queue)).toBe(1);
+    expect(await enqueuedIn(millrace, job.queue)).toBe(2);
   });
 
   it("that is paused accepts jobs and starts none until it is resumed", async () => {

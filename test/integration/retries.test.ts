@@ -247,3 +247,49 @@ describe("a dead letter", () => {
     expect(await millrace.deadLetters({ queue: job.queue }, 2)).toHaveLength(2);
   });
 });
+
+describe("what PostgreSQL refuses to store", () => {
+  const cursed = "check (type <> 'cursed') not valid";
+
+  it("ends as a dead letter that says why, and holds up none of its batch", async () => {
+    const { millrace } = instances;
+    await instances.query(`alter table millrace.scheduled_job add constraint cursed ${cursed}`);
+    const queue = newQueue();
+    let waiting = 0;
+    const run = async () => {
+      waiting++;
+      await until("all have begun", async () => waiting >= 3);
+      throw new Error("not yet");
+    };
+    const types = ["blessed", "cursed", "blest"];
+    const jobs = types.map((type) => defineJob({ type, queue, maxAttempts: 2, retry: soon, run }));
+    const ids: string[] = [];
+    for (const job of jobs) ids.push((await millrace.enqueue(job, {})).id);
+    await instances.work(jobs, { concurrency: 3 });
+    const ended = await Promise.all(ids.map((id) => millrace.waitFor(id)));
+    expect(ended.map(({ state, attempt }) => [state, attempt])).toEqual([
+      ["dead", 2],
+      ["dead", 1],
+      ["dead", 2],
+    ]);
+    expect(ended[1]?.error).toMatchObject({
+      class: "non_retryable",
+      message: expect.stringContaining("PostgreSQL refused to store how this run ended"),
+    });
+    expect(ended[0]?.error?.message).toBe("not yet");
+  });
+
+  it("does so too where the run was completed", async () => {
+    const { millrace } = instances;
+    await instances.query(`alter table millrace.history add constraint cursed ${cursed}`);
+    const queue = newQueue();
+    const types = ["blessed", "cursed", "blest"];
+    const jobs = types.map((type) => defineJob({ type, queue, run: () => ({ type }) }));
+    const ids: string[] = [];
+    for (const job of jobs) ids.push((await millrace.enqueue(job, {})).id);
+    await instances.work(jobs, { concurrency: 3 });
+    const ended = await Promise.all(ids.map((id) => millrace.waitFor(id)));
+    expect(ended.map(({ state }) => state)).toEqual(["completed", "dead", "completed"]);
+    expect(ended[1]?.error?.message).toContain("violates check constraint");
+  });
+});

@@ -35,15 +35,15 @@ test.each([
   ["a database that does not exist", (url: URL) => Object.assign(url, { pathname: "/nowhere" })],
   ["a role that does not exist", (url: URL) => Object.assign(url, { username: "nobody_here" })],
   ["a role without rights", (url: URL) => Object.assign(url, { username: "mr_without_rights" })],
-])("%s is DATABASE_UNAVAILABLE, and the reason is said", async (_, change) => {
+])("%s is DATABASE_REFUSED, and the reason is said", async (_, change) => {
   const role = "mr_without_rights";
   await instances.query(`drop role if exists ${role}`);
   await instances.query(`create role ${role} login`);
   try {
     const databaseUrl = change(new URL(instances.url)).href;
     const error = await refusal(instances.connect({ databaseUrl, schema: "mr_elsewhere" }));
-    expect(error.code).toBe("DATABASE_UNAVAILABLE");
-    expect(error.message).toMatch(/does not let us in: .*(?:does not exist|permission denied)/);
+    expect(error.code).toBe("DATABASE_REFUSED");
+    expect(error.message).toMatch(/PostgreSQL refused: .*(?:does not exist|permission denied)/);
   } finally {
     await instances.query(`drop role ${role}`);
   }

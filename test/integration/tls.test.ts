@@ -164,7 +164,7 @@ describe("PostgreSQL behind TLS", () => {
     const command = ["--input-type=module", "--eval", program];
     const { code, output } = await project.run(process.execPath, command, env);
     expect(code).not.toBe(0);
-    expect(output).toContain("DATABASE_UNAVAILABLE");
+    expect(output).toContain("DATABASE_REFUSED");
     expect(output).toContain("certificate");
   });
 });

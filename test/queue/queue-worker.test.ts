@@ -237,7 +237,8 @@ describe("a queue worker", () => {
     await worker.start();
     await until("it is released", async () => (await queue.snapshot()).scheduled === 1);
     await worker.stop();
-    expect(faults).toHaveLength(2);
+    // The scope's, the classifier's and the policy's.
+    expect(faults).toHaveLength(3);
   });
 
   it("waits for a queue that fails to come back, and settles then what it ran meanwhile", async () => {

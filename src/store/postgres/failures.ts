@@ -31,23 +31,6 @@ export function asUnavailable(error: unknown): unknown {
 
 const certificateRefused = /^(?:ERR_TLS_|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/;
 
-/** The role, its password, its rights, the database's name or the certificate: no use in asking again. */
-function isTurnedAway(error: unknown): boolean {
-  const value = code(error);
-  return (
-    value.startsWith("28") || /^(?:3D000|42501)$/.test(value) || certificateRefused.test(value)
-  );
-}
-
-/** What opening a store failed with, coded and with the reason said; any other error as it is. */
-export function asUnreachable(error: unknown): unknown {
-  const isRefused = isTurnedAway(error);
-  if (!isRefused && !isConnectionError(error)) return error;
-  const why = error instanceof Error ? error.message : String(error);
-  const what = isRefused ? "PostgreSQL does not let us in" : "PostgreSQL cannot be reached";
-  return new MillraceError("DATABASE_UNAVAILABLE", `${what}: ${why}`, { cause: error });
-}
-
 /** Nothing happened and the same statement may well succeed next time. */
 export function isRetryable(error: unknown): boolean {
   return ["40001", "40P01", "55P03", "53300"].includes(code(error));
@@ -61,4 +44,34 @@ export const isMissingPartition = (error: unknown): boolean =>
   error instanceof Error &&
   /no partition of relation/.test(error.message);
 
+/** The role lacks a right. */
+export const isMissingRight = (error: unknown): boolean => code(error) === "42501";
+
+/** What was to be stored is at fault, and will be next time too. */
+export const isDataError = (error: unknown): boolean =>
+  /^2[23]/.test(code(error)) && !isMissingPartition(error);
+
 export const isUniqueViolation = (error: unknown): boolean => code(error) === "23505";
+
+const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const refused = (cause: unknown, advice: string): MillraceError =>
+  new MillraceError("DATABASE_REFUSED", `PostgreSQL refused: ${why(cause)}. ${advice}`, { cause });
+
+/** What a connect may fail with, as a coded error that says what to do; any other error as it is. */
+export function asRefusedConnect(error: unknown): unknown {
+  const value = code(error);
+  if (value === "3D000") return refused(error, "Create the database, or correct DATABASE_URL.");
+  if (value.startsWith("28"))
+    return refused(error, "Check the user and the password in DATABASE_URL, and pg_hba.conf.");
+  if (value === "42501")
+    return refused(error, "Grant the role its rights: see docs/guides/security.md.");
+  if (certificateRefused.test(value))
+    return refused(error, "Check the certificate, sslmode and sslrootcert in DATABASE_URL.");
+  if (value === "ERR_INVALID_URL")
+    // The cause is left out: it holds the URL, and that may hold a password.
+    return new MillraceError("OPTION_INVALID", "DATABASE_URL is not a URL that can be read.");
+  if (!isConnectionError(error)) return error;
+  const message = `PostgreSQL cannot be reached: ${why(error)}`;
+  return new MillraceError("DATABASE_UNAVAILABLE", message, { cause: error });
+}

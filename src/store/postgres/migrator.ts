@@ -69,6 +69,8 @@ async function applyMissing(
   migrations: Migration[],
 ): Promise<void> {
   const renderer = new Renderer(options.schema);
+  // Where there is nothing to do, a role that may create nothing will do.
+  if (await isUpToDate(client, renderer, migrations)) return;
   // The lock ends with the session, so a killed migrator never blocks the next one.
   await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [
     `millrace.migrate.${options.schema}`,
@@ -87,6 +89,12 @@ async function applyMissing(
     await client.query("commit");
     options.onApplied?.(migration);
   }
+}
+
+async function isUpToDate(client: pg.Client, renderer: Renderer, migrations: Migration[]) {
+  const applied = await appliedVersions(client, renderer);
+  refuseNewer(applied, migrations);
+  return migrations.every(({ version }) => applied.has(version));
 }
 
 /** Where it is noted what was applied. */

@@ -46,11 +46,10 @@ import {
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
 import { findForeign, identityOf, listReadyPlaces } from "./ready-places.ts";
 import { createServiceStore } from "./service-store.ts";
-import { settleJobs } from "./settle.ts";
+import { settleOrSingly, takeTurnOrSingly } from "./settle-singly.ts";
 import { statement } from "./statement.ts";
 import { openTriggerSession, type WithPartitions } from "./trigger-session.ts";
 import { triggerStore } from "./triggers.ts";
-import { takeTurn } from "./turn.ts";
 import { openUpkeep } from "./upkeep-session.ts";
 import { createWebhookStore } from "./webhook-store.ts";
 
@@ -107,11 +106,11 @@ export class PostgresStore implements Store {
   worker(name: string): WorkerSession {
     const connection = this.#database.reserve(name, { settings: { lock_timeout: "5s" } });
     return {
-      turn: (turn) => this.#withPartitions(() => takeTurn(connection, turn)),
+      turn: (turn) => this.#withPartitions(() => takeTurnOrSingly(connection, turn)),
       claimLanes: (request) => claimLanes(connection, request),
       replay: (claimId) => replayClaim(connection, claimId),
       settle: (settlements, worker, process) =>
-        this.#withPartitions(() => settleJobs(connection, settlements, { worker, process })),
+        this.#withPartitions(() => settleOrSingly(connection, settlements, { worker, process })),
       close: () => connection.close(),
     };
   }

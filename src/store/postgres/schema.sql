@@ -723,6 +723,8 @@ $function$;
 CREATE OR REPLACE FUNCTION millrace.attach_history(retention smallint, first_day date, days integer)
  RETURNS integer
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
   class_table text := format('history_%s', retention);

@@ -24,7 +24,7 @@ export const moveEnded = `current as materialized (
     delete from millrace.job j using current i
     where j.ctid = i.tid and j.claim_id = i.claim_id and (i.kind <> 'released' or j.cancel_requested)
     returning j.*, i.delay_ms, i.charged, i.error_class, i.fingerprint, i.message, i.stack,
-      i.timeline as new_timeline,
+      coalesce(i.timeline, j.timeline) as new_timeline,
       case when j.cancel_requested and i.kind in ('retried', 'snoozed', 'released') then 'cancelled' else i.kind end as kind,
       case when i.kind in ('snoozed', 'released') then j.attempt - 1 else j.attempt end as new_attempt,
       j.crash_count + case when i.charged then 1 else 0 end as new_crash_count

@@ -1,0 +1,60 @@
+// What a definition may say, checked where it is made: later it would fail a job, or a worker.
+
+import { checkFunction, checkOptions } from "../domain/check-options.ts";
+import { MillraceError } from "../domain/errors.ts";
+import { isVersion } from "../domain/payload-version.ts";
+
+const functions = ["delayMs", "orderingKey", "limitKey", "classify", "run"];
+const rateFields = new Set(["limit", "windowMs", "key"]);
+
+export function checkDefinition(given: object, known: ReadonlySet<string>): void {
+  checkOptions("defineJob", given, known);
+  const options = given as Readonly<Record<string, unknown>>;
+  const { priority, retry, payload, payloadVersion, upcasters, rateLimit } = options;
+  for (const name of functions) checkFunction(name, options[name]);
+  if (typeof priority !== "string" && typeof priority !== "function" && priority !== undefined)
+    throw invalid("priority must be a label, or a function that finds one.");
+  if (retry !== undefined && typeof retry !== "function" && !isObject(retry))
+    throw invalid("retry must be a policy (a function), or { baseMs, capMs, jitter }.");
+  if (payload !== undefined && !isSchema(payload))
+    throw invalid("payload must be a Standard Schema, such as one of Zod, Valibot or ArkType.");
+  if (payloadVersion !== undefined && !isVersion(payloadVersion))
+    throw invalid("payloadVersion must be a version such as 1.0.");
+  if (upcasters !== undefined && !isUpcasters(upcasters))
+    throw invalid('upcasters must be like { "1.0": { to: "1.1", up: (payload) => … } }.');
+  if (rateLimit !== undefined) checkRateLimit(rateLimit);
+  checkCategory(options);
+}
+
+function checkRateLimit(rateLimit: unknown): void {
+  checkOptions("rateLimit", rateLimit, rateFields);
+  if (!isObject(rateLimit) || typeof rateLimit.key !== "function")
+    throw invalid("rateLimit.key must be a function.");
+}
+
+function checkCategory({ category, additionalRequired }: Readonly<Record<string, unknown>>): void {
+  if (category !== undefined && typeof category !== "string")
+    throw invalid("category must be the name of one.");
+  const isList =
+    Array.isArray(additionalRequired) && additionalRequired.every((one) => typeof one === "string");
+  if (additionalRequired !== undefined && !isList)
+    throw invalid("additionalRequired must be a list of field names.");
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Some libraries' schemas are functions. */
+function isSchema(value: unknown): boolean {
+  if (!isObject(value) && typeof value !== "function") return false;
+  const standard: unknown = (value as Record<string, unknown>)["~standard"];
+  return isObject(standard) && typeof standard.validate === "function";
+}
+
+const isUpcasters = (value: unknown): boolean =>
+  isObject(value) &&
+  Object.values(value).every(
+    (one) => isObject(one) && typeof one.to === "string" && typeof one.up === "function",
+  );
+
+const invalid = (message: string) => new MillraceError("OPTION_INVALID", message);
