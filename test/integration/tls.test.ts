@@ -38,6 +38,9 @@ const program = `
     results.push(await millrace.result(id));
   }
   const encrypted = process.argv[1] === "encrypted" ? await areEncrypted() : null;
+  // A busy machine may make Redis late for a moment; it comes back by itself.
+  for (let i = 0; dispatch === "brokered" && millrace.dispatch !== dispatch && i < 300; i++)
+    await new Promise((resolve) => setTimeout(resolve, 100));
   const after = millrace.dispatch;
   await millrace.stop();
   console.log(JSON.stringify({ dispatch, after, results, encrypted }));
