@@ -62,7 +62,9 @@ function isMailMessage(value: string): boolean {
   return false;
 }
 
-const base64Alphabet = /^[A-Za-z0-9+/_\-\r\n]+={0,2}\s*$/;
+// What may follow shares no character with what comes before: else a long run of line ends is read
+// again from each of them.
+const base64Alphabet = /^[A-Za-z0-9+/_\-\r\n]+(?:={1,2}\s*|[ \t]+)?$/;
 const hexAlphabet = /^[0-9A-Fa-f\r\n]+$/;
 
 function longValueKind(value: string): string | undefined {

@@ -81,7 +81,7 @@ test("lists by filters, page by page, for people and for programs", async () => 
   expect(none.err).toContain("No job fits");
 });
 
-test("shows one job, its payload only when asked, and notes who asked", async () => {
+test("security 17: shows one job, control characters neutralised, its payload only when asked, and notes who asked", async () => {
   const [id = ""] = await die(1);
   const shown = await runHere("jobs", "show", id);
   expect(shown.code).toBe(0);

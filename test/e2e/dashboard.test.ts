@@ -23,5 +23,5 @@ describe("the dashboard", () => {
   describe("live updates", () => liveSuite(dashboard));
   describe("keyboard", () => keyboardSuite(dashboard));
   describe("accessibility", () => accessibilitySuite(dashboard).pagesSuite());
-  describe("hostile text", () => injectionSuite(dashboard));
+  describe("security 11: hostile text", () => injectionSuite(dashboard));
 });

@@ -64,7 +64,7 @@ beforeAll(async () => {
   globex = await fill("globex");
 });
 
-describe("the role of tenants", () => {
+describe("security 4: the role of tenants", () => {
   test("sees nothing when no tenant is named, whatever it asks for", async () => {
     for (const tenant of [null, ""])
       for (const table of [...ofTenant, ...others, "trigger_batch"]) {
@@ -115,7 +115,7 @@ describe("the role of tenants", () => {
   });
 });
 
-describe("what a tenant's call reads", () => {
+describe("security 4: what a tenant's call reads", () => {
   test("is that tenant's, even where the store is asked for another's by mistake", async () => {
     const { service } = http.millrace.store;
     expect(await service.isSecured()).toBe(true);

@@ -38,7 +38,7 @@ const answers = (...addresses: string[]) => {
   return { asked, resolve };
 };
 
-describe("rule 19: a private or link-local address is refused when connecting", () => {
+describe("security 19: a private or link-local address is refused when connecting", () => {
   it.each(["10.0.0.1", "169.254.169.254", "192.168.0.1", "::ffff:10.0.0.1", "fe80::1", "0.0.0.0"])(
     "when a name leads to %s",
     async (address) => {
@@ -75,7 +75,7 @@ describe("rule 19: a private or link-local address is refused when connecting", 
   });
 });
 
-describe("rule 19: DNS rebinding is closed", () => {
+describe("security 19: DNS rebinding is closed", () => {
   it("because the name is resolved once and the socket connects to what was judged", async () => {
     let asked = 0;
     const resolve = async () => {
@@ -92,7 +92,7 @@ describe("rule 19: DNS rebinding is closed", () => {
   });
 });
 
-describe("rule 19: no redirect is followed", () => {
+describe("security 19: no redirect is followed", () => {
   it.each([301, 302, 303, 307, 308])("not a %i", async (code) => {
     const other = await Receiver.start();
     const answer = await redirected(code, other.url);
@@ -114,7 +114,7 @@ describe("rule 19: no redirect is followed", () => {
   }
 });
 
-describe("rule 19: size and time are capped", () => {
+describe("security 19: size and time are capped", () => {
   it("an answer that never ends is not read", async () => {
     const chunk = "x".repeat(64 * 1024);
     let written = 0;
@@ -192,7 +192,7 @@ describe("rule 19: size and time are capped", () => {
   });
 });
 
-describe("rule 19: HTTPS", () => {
+describe("security 19: HTTPS", () => {
   it("refuses a certificate that nobody vouches for", async () => {
     const secure = await Receiver.start(createCertificate());
     expect(await post(secure.url)).toEqual({ kind: "failed", reason: "tls" });

@@ -91,7 +91,7 @@ it("rule 20: neither secret nor URL is in events, logs, errors, jobs or the audi
     for (const secretText of [secret, key, token]) expect(said).not.toContain(secretText);
 });
 
-it("rule 19: a refused address and a silent one look the same to the owner of a webhook", async () => {
+it("security 19: a refused address and a silent one look the same to the owner of a webhook", async () => {
   const { millrace } = instances;
   const strict = await instances.connect({ webhooks: {} });
   const receiver = await startReceiver();
@@ -114,7 +114,7 @@ it("rule 19: a refused address and a silent one look the same to the owner of a 
   expect(refused).toBe(silent);
 });
 
-it("rule 19: an instance without the option refuses plain HTTP and loopback, also when stored", async () => {
+it("security 19: an instance without the option refuses plain HTTP and loopback, also when stored", async () => {
   const strict = await instances.connect({ webhooks: {} });
   const receiver = await startReceiver();
   const creating = strict.webhooks.create({ url: receiver.url });
@@ -131,7 +131,7 @@ it("rule 19: an instance without the option refuses plain HTTP and loopback, als
   expect(receiver.received.length + receiver.refused.length).toBe(0);
 });
 
-it("rule 19: HTTPS delivers to a receiver whose certificate is vouched for, and to no other", async () => {
+it("security 19: HTTPS delivers to a receiver whose certificate is vouched for, and to no other", async () => {
   const certificate = createCertificate();
   const receiver = await startReceiver(certificate);
   const folder = mkdtempSync(join(tmpdir(), "millrace-certificate-"));
