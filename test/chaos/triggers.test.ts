@@ -140,7 +140,7 @@ describe("a queue trigger whose runner is killed", () => {
     ["completed", "trigger_close_batch"],
     ["completed", "before commit"],
     ["completed", "commit"],
-    ["dead", "settle_held_deaths"],
+    ["dead", "settle_held_deaths_counted"],
     ["dead", "trigger_close_batch"],
     ["dead", "commit"],
   ] as const)("while it ends items as %s, after %s: they end once", async (state, step) => {
