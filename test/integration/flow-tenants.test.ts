@@ -58,9 +58,17 @@ test("a drained queue or tenant runs nothing any more, and keeps what waits", as
   const { millrace } = instances;
   const queue = newQueue();
   const tenant = `d-${queue}`;
-  for (const [drain, resume] of [
-    [() => millrace.drainQueue(queue), () => millrace.resumeQueue(queue)],
-    [() => millrace.tenants.drain(tenant), () => millrace.tenants.resume(tenant)],
+  for (const [pause, drain, resume] of [
+    [
+      () => millrace.pauseQueue(queue),
+      () => millrace.drainQueue(queue),
+      () => millrace.resumeQueue(queue),
+    ],
+    [
+      () => millrace.tenants.pause(tenant),
+      () => millrace.tenants.drain(tenant),
+      () => millrace.tenants.resume(tenant),
+    ],
   ] as const) {
     const gate = createGate();
     const job = defineJob({ type: "drained", queue, run: () => gate.opened });
@@ -68,13 +76,14 @@ test("a drained queue or tenant runs nothing any more, and keeps what waits", as
     const [first, second] = await millrace.enqueueMany(job, [{}, {}], { tenant });
     const ids = [first?.id ?? "", second?.id ?? ""];
     await until("it runs", async () => (await millrace.get(ids[0] ?? ""))?.state === "running");
+    // When this has answered, the workers of the process know it.
+    await pause();
+    const { reason } = await millrace.explain(ids[1] ?? "");
+    expect(["queue_paused", "tenant_paused"]).toContain(reason);
     let drained = false;
     const draining = drain().then(() => {
       drained = true;
     });
-    await until("it is paused", async () =>
-      ["queue_paused", "tenant_paused"].includes((await millrace.explain(ids[1] ?? "")).reason),
-    );
     expect(drained).toBe(false);
     gate.open();
     await draining;
