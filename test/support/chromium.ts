@@ -1,38 +1,23 @@
 // Chromium: the one on the PATH; else installed (as root, on Debian) or unpacked (not as root).
 
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, rename } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { promisify } from "node:util";
 import { type Browser, chromium } from "playwright-core";
-
-interface ChromiumBinary {
-  readonly path: string;
-  readonly env: Readonly<Record<string, string>>;
-}
-
-const run = promisify(execFile);
-const succeeds = (command: string, args: readonly string[], cwd = tmpdir()) =>
-  run(command, args, { cwd }).then(
-    () => true,
-    () => false,
-  );
+import { installPackages, missingPackages, type Unpacked, unpackPackages } from "./debian.ts";
 
 const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-function onPath(): ChromiumBinary | undefined {
+function onPath(): Unpacked | undefined {
   const folders = (process.env.PATH ?? "").split(delimiter);
   const paths = names.flatMap((name) => folders.map((folder) => join(folder, name)));
-  const path = paths.find((one) => existsSync(one));
-  return path === undefined ? undefined : { path, env: {} };
+  const program = paths.find((one) => existsSync(one));
+  return program === undefined ? undefined : { program, env: {} };
 }
 
-async function findChromium(): Promise<ChromiumBinary> {
+async function findChromium(): Promise<Unpacked> {
   const there = onPath();
   if (there !== undefined) return there;
-  if (process.getuid?.() === 0) await succeeds("apt-get", ["install", "-y", "chromium"]);
+  await installPackages("chromium", "fonts-liberation");
   const found = onPath() ?? (await unpack());
   if (found !== undefined) return found;
   throw new Error(
@@ -41,36 +26,15 @@ async function findChromium(): Promise<ChromiumBinary> {
   );
 }
 
-/** Kept under a fixed name, so that the next run finds it. */
-async function unpack(): Promise<ChromiumBinary | undefined> {
-  const folder = join(tmpdir(), `millrace-test-chromium-${process.getuid?.() ?? 0}`);
-  const path = join(folder, "usr/lib/chromium/chromium");
-  if (!existsSync(path)) {
-    const fresh = await mkdtemp(`${folder}-`);
-    const packages = await missingPackages();
-    if (!(await succeeds("apt-get", ["download", ...packages], fresh))) return undefined;
-    for (const file of await readdir(fresh)) await succeeds("dpkg", ["-x", file, "."], fresh);
-    await rename(fresh, folder).catch(() => {}); // another process was faster
-  }
-  if (!existsSync(path)) return undefined;
-  const libraries = (await readdir(join(folder, "usr/lib"))).map((name) =>
-    join(folder, "usr/lib", name),
+const unpack = () =>
+  unpackPackages("chromium", "usr/lib/chromium/chromium", () =>
+    missingPackages("chromium", "chromium-common"),
   );
-  return { path, env: { LD_LIBRARY_PATH: libraries.join(":") } };
-}
-
-/** Chromium and those of its libraries that this machine lacks. */
-async function missingPackages(): Promise<string[]> {
-  const args = ["install", "--simulate", "--no-install-recommends", "chromium"];
-  const { stdout } = await run("apt-get", args).catch(() => ({ stdout: "" }));
-  const named = [...stdout.matchAll(/^Inst (\S+)/gm)].map(([, name]) => String(name));
-  return [...new Set(["chromium", "chromium-common", ...named])];
-}
 
 export async function startBrowser(): Promise<Browser> {
-  const { path, env } = await findChromium();
+  const { program, env } = await findChromium();
   return chromium.launch({
-    executablePath: path,
+    executablePath: program,
     env: { ...(process.env as Record<string, string>), ...env },
     args: [
       ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"],

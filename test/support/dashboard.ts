@@ -49,7 +49,8 @@ export function useDashboard(): Dashboard {
     server = new HttpServer(options);
     await server.start();
     visits = new Visits(await startBrowser(), server.url, problems);
-  });
+    // A fresh machine has to install the browser first.
+  }, 600_000);
   afterEach(async () => {
     await visits.endPages();
     expect(problems.splice(0)).toEqual([]);
