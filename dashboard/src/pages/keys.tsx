@@ -2,9 +2,10 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import type { ApiKey, ApiKeyWithSecret } from "../api/answers.ts";
 import * as queries from "../api/queries.ts";
-import { messageOf, send } from "../api/service.ts";
+import { send } from "../api/service.ts";
 import { useActions } from "../parts/actions.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { FormEnd } from "../parts/form-end.tsx";
 import { Ago, Command, Empty, Mark } from "../parts/marks.tsx";
 import { Loaded, Panel } from "../parts/page.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -182,19 +183,7 @@ function NewKeyDialog(props: {
             <input name="tenant" maxLength={200} autoComplete="off" />
           </label>
         ) : null}
-        {problem === null ? null : (
-          <div className="note-box" data-tone="bad" role="alert">
-            {messageOf(problem)}
-          </div>
-        )}
-        <div className="actions">
-          <button type="button" onClick={props.onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="primary">
-            Make the key
-          </button>
-        </div>
+        <FormEnd problem={problem} action="Make the key" onClose={props.onClose} />
       </form>
     </Dialog>
   );

@@ -1,9 +1,10 @@
 import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import type { Trigger } from "../api/answers.ts";
-import { messageOf, send } from "../api/service.ts";
+import { send } from "../api/service.ts";
 import { useActions } from "../parts/actions.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { FormEnd } from "../parts/form-end.tsx";
 import { FirePreview } from "./fire-preview.tsx";
 
 const local = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -77,19 +78,7 @@ export function NewTriggerDialog({ onClose }: { onClose: () => void }) {
           )}
         </div>
         {kind === "TIME" ? <FirePreview cron={cron} timeZone={zone} /> : null}
-        {problem === null ? null : (
-          <div className="note-box" data-tone="bad" role="alert">
-            {messageOf(problem)}
-          </div>
-        )}
-        <div className="actions">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="primary">
-            Make the trigger
-          </button>
-        </div>
+        <FormEnd problem={problem} action="Make the trigger" onClose={onClose} />
       </form>
     </Dialog>
   );

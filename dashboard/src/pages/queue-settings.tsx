@@ -6,6 +6,7 @@ import type { Queue } from "../api/answers.ts";
 import { messageOf, send } from "../api/service.ts";
 import { useActions } from "../parts/actions.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { FormEnd } from "../parts/form-end.tsx";
 import { useSession } from "../shell/session.ts";
 
 interface NumberField {
@@ -158,19 +159,7 @@ export function NewQueueDialog({ onClose }: { onClose: () => void }) {
             <input name="tenant" maxLength={200} autoComplete="off" />
           </label>
         ) : null}
-        {problem === null ? null : (
-          <div className="note-box" data-tone="bad" role="alert">
-            {messageOf(problem)}
-          </div>
-        )}
-        <div className="actions">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="primary">
-            Make the queue
-          </button>
-        </div>
+        <FormEnd problem={problem} action="Make the queue" onClose={onClose} />
       </form>
     </Dialog>
   );

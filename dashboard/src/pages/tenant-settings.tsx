@@ -1,8 +1,9 @@
 import { type FormEvent, useState } from "react";
 import type { Erasure, Tenant } from "../api/agreed.ts";
-import { messageOf, send } from "../api/service.ts";
+import { send } from "../api/service.ts";
 import { useActions } from "../parts/actions.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { FormEnd } from "../parts/form-end.tsx";
 import { number } from "../parts/words.ts";
 
 const pathOf = ({ tenant_id }: Tenant) => `/api/tenants/${encodeURIComponent(tenant_id)}`;
@@ -65,19 +66,7 @@ export function TenantDialog({ tenant, onClose }: { tenant: Tenant; onClose: () 
             />
           </label>
         </div>
-        {problem === null ? null : (
-          <div className="note-box" data-tone="bad" role="alert">
-            {messageOf(problem)}
-          </div>
-        )}
-        <div className="actions">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="primary">
-            Save
-          </button>
-        </div>
+        <FormEnd problem={problem} action="Save" onClose={onClose} />
       </form>
     </Dialog>
   );

@@ -1,7 +1,7 @@
 // The browser's own modal dialog: it traps the focus, closes on Escape and gives the focus back.
 
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
-import { messageOf } from "../api/service.ts";
+import { Refusal } from "./form-end.tsx";
 
 export function Dialog(props: {
   readonly title: string;
@@ -88,11 +88,7 @@ export function ConfirmDialog(props: Confirmation & { readonly onClose: () => vo
             <input value={echo} autoComplete="off" onChange={(e) => setEcho(e.target.value)} />
           </label>
         )}
-        {problem === null ? null : (
-          <div className="note-box" data-tone="bad" role="alert">
-            {messageOf(problem)}
-          </div>
-        )}
+        <Refusal problem={problem} />
         <div className="actions">
           <button type="button" onClick={onClose}>
             Keep things as they are
