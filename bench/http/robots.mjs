@@ -51,6 +51,18 @@ export async function longPolls(url, key, samples) {
   return { arrivalMs, addMs };
 }
 
+/** From one look to another, so that no part of an interval counts as a whole one. */
+async function nextPoll(url, key) {
+  const read = async () =>
+    metricOf((await call(url, key, "GET", "/metrics")).text, "millrace_robot_polls_total");
+  const before = await read();
+  for (;;) {
+    const polls = await read();
+    if (polls !== before) return { polls, at: nowMs() };
+    await sleep(5);
+  }
+}
+
 /** How often the service looks for items, per second, while so many robots wait. */
 export async function waitingRobots(url, key, robots, seconds) {
   const name = "silent";
@@ -58,12 +70,11 @@ export async function waitingRobots(url, key, robots, seconds) {
   const path = `/api/queue-items/next?queue_name=${name}&wait_seconds=${seconds + 15}`;
   const calls = Array.from({ length: robots }, () => call(url, key, "GET", path));
   const all = Promise.allSettled(calls);
-  const before = metricOf(await waiting(url, key, robots), "millrace_robot_polls_total");
-  const startedAt = nowMs();
+  await waiting(url, key, robots);
+  const first = await nextPoll(url, key);
   await sleep(seconds * 1_000);
-  const { text } = await call(url, key, "GET", "/metrics");
-  const polls = metricOf(text, "millrace_robot_polls_total") - before;
-  const perSecond = (polls * 1_000) / (nowMs() - startedAt);
+  const last = await nextPoll(url, key);
+  const perSecond = ((last.polls - first.polls) * 1_000) / (last.at - first.at);
   await all;
   agent.destroy();
   return perSecond;
