@@ -102,8 +102,8 @@ test("overwrites nothing, and asks for a project", async () => {
   expect(refused.err).toContain("jobs/worker.js is there already; nothing was written.");
   expect(await readdir(join(project, "jobs"))).toEqual(["worker.js"]);
   expect(await readFile(join(project, "jobs", "worker.js"), "utf8")).toBe("// mine\n");
-  const elsewhere = await init(project, "--dir", "src/work", "--json");
-  expect(JSON.parse(elsewhere.out).written[0]).toBe("src/work/hello.js");
+  const elsewhere = await init(project, "--dir", "src/tasks", "--json");
+  expect(JSON.parse(elsewhere.out).written[0]).toBe("src/tasks/hello.js");
   expect(elsewhere.out).not.toContain("npm install");
   const nowhere = await init(tmpdir());
   expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringContaining("npm init -y")]);

@@ -27,8 +27,7 @@ export function signInSuite(dashboard: Dashboard): void {
   });
 
   test("takes a ticket once, and out of the address at once", async () => {
-    const { createTicket } = dashboard.server as unknown as { createTicket(): string };
-    const ticket = createTicket.call(dashboard.server);
+    const ticket = dashboard.server.createTicket();
     const page = await dashboard.openUnknown(`/jobs#ticket=${ticket}`);
     await heading(page, "Jobs").waitFor();
     expect(page.url()).toBe(`${dashboard.baseUrl}/jobs`);
