@@ -5,7 +5,6 @@ import type { Config } from "../config.ts";
 import { checkOptions, type Known, knownNames } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { JobMeta } from "../domain/job.ts";
-import { laneOf } from "../domain/lane.ts";
 import { payloadError, writePayload } from "../domain/payload-rules.ts";
 import { keptVersion } from "../domain/payload-version.ts";
 import { weightOf } from "../domain/priority.ts";
@@ -15,6 +14,7 @@ import type { NewJob, Queue, Transaction } from "../store/store.ts";
 import { checkName, checkNumber, type JobDefinition } from "../worker/job-definition.ts";
 import { describeIssues, pathOf } from "../worker/validate.ts";
 import { labelsOf } from "./labels.ts";
+import { LaneNumbers } from "./lane-numbers.ts";
 
 export interface EnqueueOptions {
   readonly tenant?: string;
@@ -41,6 +41,8 @@ const known = knownNames({
 } satisfies Known<EnqueueOptions>);
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
+
+const lanes = new LaneNumbers();
 
 export const longest = 100 * 365 * 86_400_000;
 
@@ -104,7 +106,7 @@ function laneFor(tenant: string, { orderingKey, limitKey }: EnqueueOptions): num
   }
   const kind = orderingKey === undefined ? "limited" : "ordered";
   checkName(`${kind === "ordered" ? "ordering" : "limit"}Key`, key);
-  return laneOf(createHash("sha256").update(`${tenant}\n${key}`).digest("hex"), kind);
+  return lanes.of(tenant, key, kind);
 }
 
 export function newJob(
@@ -201,14 +203,16 @@ function metaOf(
 ): JobMeta | undefined {
   const priority = options.priority ?? definition.priority;
   const version = keptVersion(definition.payloadVersion, payload);
-  const meta = {
-    ...(priority === undefined ? {} : { priority }),
-    ...(category === undefined ? {} : { category }),
-    ...(version === undefined ? {} : { payloadVersion: version }),
-    ...(options.orderingKey === undefined ? {} : { orderingKey: options.orderingKey }),
-    ...(options.limitKey === undefined ? {} : { limitKey: options.limitKey }),
-  };
-  return Object.keys(meta).length === 0 ? undefined : meta;
+  const { orderingKey, limitKey } = options;
+  // One by one: most jobs have none of them, and this is on the way of every job.
+  const meta: { -readonly [Name in keyof JobMeta]: JobMeta[Name] } = {};
+  if (priority !== undefined) meta.priority = priority;
+  if (category !== undefined) meta.category = category;
+  if (version !== undefined) meta.payloadVersion = version;
+  if (orderingKey !== undefined) meta.orderingKey = orderingKey;
+  if (limitKey !== undefined) meta.limitKey = limitKey;
+  for (const _ in meta) return meta;
+  return undefined;
 }
 
 function requestHash(definition: Definition, tenant: string, payload: unknown): string {

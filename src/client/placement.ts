@@ -25,7 +25,7 @@ export class Placement {
     const slot = this.#knownSlot(job.tenant, queue);
     const lanesKnown = lane === 0 || queue.laned || this.#laned.has(queue.id);
     if (slot === undefined || !lanesKnown) return this.#prepare(job, queue);
-    return slot === 0 && lane === 0 && !queue.controlled ? job : { ...job, tenantSlot: slot, lane };
+    return placed(job, slot, queue);
   }
 
   #knownSlot(tenant: string, queue: Queue): number | undefined {
@@ -42,7 +42,7 @@ export class Placement {
     }
     // The queue has become a controlled one.
     if ((slot > 0 || lane > 0) && !queue.controlled) this.#queues.invalidate();
-    return slot === 0 && lane === 0 && !queue.controlled ? job : { ...job, tenantSlot: slot, lane };
+    return placed(job, slot, queue);
   }
 
   /** Calls that come together ask once. */
@@ -59,4 +59,11 @@ export class Placement {
       this.#asking.delete(name);
     }
   }
+}
+
+/** The job was made a moment ago and is nobody else's yet: a copy would cost more than all the rest here. */
+function placed(job: NewJob, slot: number, queue: Queue): NewJob {
+  const { lane = 0 } = job;
+  if (slot === 0 && lane === 0 && !queue.controlled) return job;
+  return Object.assign(job, { tenantSlot: slot, lane });
 }

@@ -23,6 +23,8 @@ export interface LaneClaimed extends Claimed {
   /** Why the queue as a whole may start nothing more, and for how long. */
   readonly reason: string | null;
   readonly freeInMs: number | null;
+  /** Which keys were looked at: not always all. `end`: the last one was passed, and then some of the first. */
+  readonly visited: "all" | "some" | "end";
 }
 
 export interface TenantSettings {

@@ -12,6 +12,8 @@ interface Look {
   /** The last look brought so much that there may be more by now. */
   busy: boolean;
   backoffMs: number;
+  /** While key after key is looked at for one that may start: since when, and how often the last was passed. */
+  circle: { readonly since: number; passed: number } | null;
 }
 
 export interface LaneFetcherOptions {
@@ -27,6 +29,8 @@ const togetherMs = 4;
 const fewJobs = 8;
 const shortestMs = 25;
 const longestMs = 1_000;
+/** Going round all keys in vain is not to be most of what a worker does. */
+const timesItsCost = 10;
 
 export class LaneFetcher {
   readonly #options: LaneFetcherOptions;
@@ -45,7 +49,7 @@ export class LaneFetcher {
     this.#looks = queueIds.map(
       (queueId) =>
         known.get(queueId) ?? {
-          ...{ queueId, at: 0, blocked: false, busy: false, backoffMs: shortestMs },
+          ...{ queueId, at: 0, blocked: false, busy: false, backoffMs: shortestMs, circle: null },
         },
     );
   }
@@ -89,17 +93,36 @@ export class LaneFetcher {
     return { claimId: newClaimId(), leaseId, queueId: look.queueId, limit, types, suspect };
   }
 
-  answered(request: LaneClaimRequest, { jobs, waiting, freeInMs }: LaneClaimed): void {
+  answered(request: LaneClaimRequest, claimed: LaneClaimed): void {
+    const { jobs, waiting, freeInMs } = claimed;
     const look = this.#looks.find(({ queueId }) => queueId === request.queueId);
     if (look === undefined) return;
     if (jobs.length > 0) look.backoffMs = shortestMs;
     if (jobs.length >= request.limit) look.at = 0;
     look.busy = jobs.length > fewJobs;
     look.blocked = waiting;
+    const tookMs = this.#goRound(look, claimed);
     if (!waiting || look.at === 0) return;
     const inMs = freeInMs === null ? look.backoffMs : Math.max(freeInMs, shortestMs);
-    look.at = Math.min(look.at, this.#options.monotonic() + inMs);
+    look.at = Math.min(look.at, this.#options.monotonic() + Math.max(inMs, timesItsCost * tookMs));
     look.backoffMs = Math.min(longestMs, 2 * look.backoffMs);
+  }
+
+  /**
+   * A claim looks at a bounded number of keys. Where none of them may start, the next one is sent at once, until
+   * all have had their turn; answers how long that took in the end.
+   */
+  #goRound(look: Look, { jobs, visited }: LaneClaimed): number {
+    const now = this.#options.monotonic();
+    const { since, passed } = look.circle ?? { since: now, passed: 0 };
+    const times = passed + (visited === "end" ? 1 : 0);
+    if (visited === "all" || jobs.length > 0 || times >= 2) {
+      look.circle = null;
+      return now - since;
+    }
+    look.circle = { since, passed: times };
+    look.at = 0;
+    return 0;
   }
 
   failed(request: LaneClaimRequest): void {

@@ -1,8 +1,8 @@
 // The worker's loop: settle what has ended and claim what there is room for, in one round trip, again
 // and again while there is anything to do; otherwise sleep until woken or until the poll floor.
 //
-// An error leaves the outcome of a turn unknown. So the same completions are sent again (a repeat is
-// recognised by its token) and the claim is asked for again under its own id.
+// An error leaves the outcome of a turn unknown: its completions are sent again (a token knows a repeat), its
+// claim is asked for again under its own id.
 
 import type { ClaimedJob } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -37,8 +37,7 @@ export interface TurnsOptions {
   readonly settled: () => void;
   /** Before each turn. */
   readonly refresh: () => void;
-  /** A job was put off: whoever promotes may have to wake earlier. */
-  readonly delayed: (delayMs: number) => void;
+  readonly delayed: (delayMs: number) => void; // Whoever promotes may have to wake earlier.
   readonly pollMs: number;
   readonly clock: Clock;
   readonly random: () => number;
@@ -62,6 +61,7 @@ export class Turns {
   /** The last claim left something behind. */
   #backlog = false;
   readonly #mayClaim = () => this.#claiming && !this.#settles.isBehind;
+  readonly #laneDue = () => this.#mayClaim() && this.#laneTurns.waitMs() === 0;
   #loop: Promise<void> = Promise.resolve();
   #batch = mostPerTurn;
   #errors = 0;
@@ -138,7 +138,7 @@ export class Turns {
     if (others.length > 0) await this.#settleOthers(others);
     const claiming = this.#mayClaim() ? this.#nextClaim() : null;
     const claim = claiming instanceof Promise ? await claiming : claiming;
-    if (claim !== null && this.#backlog) this.#settles.startIfWorthwhile();
+    if (this.#backlog && (claim !== null || this.#laneDue())) this.#settles.startIfWorthwhile();
     const ended = this.#settles.working === null ? settler.takeCompletions(this.#batch) : [];
     if (claim === null && ended.length === 0)
       return (await this.#claimLanes()) || others.length > 0;
@@ -153,7 +153,7 @@ export class Turns {
   }
 
   async #claimLanes(): Promise<boolean> {
-    const request = this.#claiming ? this.#laneTurns.next() : null;
+    const request = this.#laneDue() ? this.#laneTurns.next() : null;
     if (request === null) return false;
     const jobs = await this.#underWayWith(request, () => this.#laneTurns.claim(request));
     await this.#start(jobs, request);

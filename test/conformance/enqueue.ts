@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
+import type { NewJob } from "../../src/store/store.ts";
 import { ids, type Topic } from "./stage.ts";
 
 export const enqueue: Topic = (stage) => {
@@ -38,6 +39,38 @@ export const enqueue: Topic = (stage) => {
       meta: { category: "sync", source: "it's" },
     });
     expect(stored.expiresAt).not.toBeNull();
+  });
+
+  it("stores each job of a flush with what is its own, whatever the others have in common", async () => {
+    const [queueId, other] = [await stage().queue(), await stage().queue()];
+    const columns: Partial<NewJob>[] = [
+      ...[{ queueId: other }, { weight: 7 }, { maxAttempts: 9 }, { type: 'other "type"' }],
+      ...[{ tenant: "b, {c}" }, { expiresInMs: 60_000 }, { maxRuntimeMs: 1_000 }],
+      ...[{ correlationId: "NULL" }, { reference: 'r"\\' }, { meta: { source: "a\nb" } }],
+      ...[{ tenantSlot: 3 }, { lane: 5 }],
+    ];
+    // Every column alone, and then more and more of them: more shapes than a process keeps statements for.
+    const shapes = [
+      ...columns,
+      ...columns.map((_, i) => Object.assign({}, ...columns.slice(0, i + 1))),
+      ...columns.map((_, i) => Object.assign({}, ...columns.slice(i))),
+    ];
+    for (const own of shapes) {
+      const jobs = [stage().job(queueId), stage().job(queueId, own), stage().job(queueId, own)];
+      await stage().put(...jobs);
+      const rows = await stage().sql(
+        `select queue_id as "queueId", weight, max_attempts as "maxAttempts", type, tenant,
+          extract(epoch from expires_at - created_at)::int * 1000 as "expiresInMs", max_runtime_ms as "maxRuntimeMs",
+          correlation_id as "correlationId", reference, meta, tenant_slot as "tenantSlot", lane
+        from millrace.job where id = any ($1) order by seq`,
+        [jobs.map(({ id }) => id)],
+      );
+      const common = { correlationId: null, reference: null, meta: null, tenantSlot: 0, lane: 0 };
+      const [{ queueId: first, weight, maxAttempts, type, tenant }] = jobs as [NewJob];
+      const plain = { queueId: first, weight, maxAttempts, type, tenant, ...common };
+      const expected = { ...plain, expiresInMs: null, maxRuntimeMs: null };
+      expect(rows).toEqual([expected, { ...expected, ...own }, { ...expected, ...own }]);
+    }
   });
 
   it("keeps a job with a delay apart until it is due", async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import type { LaneClaimed } from "../../src/store/flow.ts";
-import type { NewJob, QueueSettings } from "../../src/store/store.ts";
+import type { QueueSettings } from "../../src/store/store.ts";
 import {
   type Claim,
   dead,
@@ -27,7 +27,7 @@ export async function laneQueue(stage: Stage, settings: QueueSettings = {}): Pro
   return { id, name };
 }
 
-interface Taking {
+export interface Taking {
   readonly limit?: number;
   readonly types?: readonly string[];
   readonly leaseId?: string;
@@ -69,26 +69,6 @@ export const lanes: Topic = (stage) => {
     expect(jobs[0]).toMatchObject({ attempt: 1, type: "work", payload: { n: 1 }, queueId: id });
     expect(await stage().complete(jobs)).toBe(3);
     expect(await idsOf(id)).toEqual(made.slice(3));
-  });
-
-  it("deep keys neither hold up those behind them nor get more than their share", async () => {
-    const id = await keyed({ keyConcurrency: 3 });
-    const deep = [ordered, limited, 21, 22];
-    for (const lane of deep) await put(id, lane, 300);
-    const shallow = Array.from({ length: 12 }, (_, n) => 100 + n);
-    for (const lane of shallow) await put(id, lane, 5);
-    const held = new Map<number, number>();
-    for (let claims = 0; claims < 4; claims++) {
-      for (const { id: job } of (await take(id, { limit: 20 })).jobs) {
-        const [row] = await stage().sql<{ lane: number }>(
-          "select lane from millrace.job where id = $1",
-          [job],
-        );
-        held.set(row?.lane ?? 0, (held.get(row?.lane ?? 0) ?? 0) + 1);
-      }
-    }
-    const room = [...deep, ...shallow].map((lane) => [lane, lane % 2 === 1 ? 1 : 3]);
-    expect([...held].sort(([a], [b]) => a - b)).toEqual(room.sort(([a = 0], [b = 0]) => a - b));
   });
 
   it("the same claim id returns the same jobs", async () => {
@@ -250,36 +230,5 @@ export const lanes: Topic = (stage) => {
     await session.query("commit");
     await session.close();
     expect(await idsOf(id)).toEqual([second]);
-  });
-
-  it("keys take turns, however many there are", async () => {
-    const id = await keyed({ keyConcurrency: 1 });
-    for (let key = 1; key <= 6; key++) await put(id, 2 * key, 3);
-    const seen: number[] = [];
-    for (let i = 0; i < 6; i++) {
-      const { jobs } = await take(id, { limit: 1 });
-      const rows = await stage().sql<{ lane: number }>(
-        "select lane from millrace.job where id = $1",
-        [jobs[0]?.id],
-      );
-      seen.push(rows[0]?.lane ?? 0);
-      await stage().complete(jobs);
-    }
-    expect(new Set(seen).size).toBe(6);
-  });
-
-  it("blocked keys do not hide those behind them", async () => {
-    const id = await keyed({ keyConcurrency: 1 });
-    const each = (job: (lane: number) => NewJob) =>
-      stage().put(...Array.from({ length: 700 }, (_, n) => job(2 * (n + 1))));
-    const inLane = (lane: number) => stage().job(id, { tenantSlot: 0, lane });
-    await each(inLane);
-    const first = await take(id, { limit: 700 });
-    await each(inLane);
-    const [last] = await put(id, 2 * 701, 1);
-    const found: string[] = [];
-    for (let tries = 0; tries < 5; tries++) found.push(...(await idsOf(id, { limit: 1 })));
-    expect(first.jobs).toHaveLength(700);
-    expect(found).toEqual([last]);
   });
 };

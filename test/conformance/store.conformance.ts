@@ -7,6 +7,7 @@ import { claim } from "./claim.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { enqueue } from "./enqueue.ts";
 import { enqueueInTransaction } from "./enqueue-in.ts";
+import { laneVisits } from "./lane-visits.ts";
 import { lanes } from "./lanes.ts";
 import { lapse } from "./lapse.ts";
 import { leadership } from "./leadership.ts";
@@ -34,6 +35,7 @@ const topics: Record<string, Topic> = {
   "enqueue in the caller's transaction": enqueueInTransaction,
   claim,
   "controlled queues": lanes,
+  "visits of keys": laneVisits,
   "shares, ageing, throttles and rates": shares,
   settle,
   lease,

@@ -68,6 +68,19 @@ test("jobs of one ordering key run one at a time and in order, across processes 
   expect((await millrace.get(ids[0] ?? ""))?.meta.orderingKey).toBe("a");
 });
 
+test("a job behind a thousand keys of types that nobody runs here, a deep one among them, starts", async () => {
+  const { millrace } = instances;
+  const queue = newQueue();
+  const foreign = defineJob({ type: "nobodys", queue });
+  const own = defineJob({ type: "own", queue, run: pause });
+  await millrace.enqueueMany(foreign, Array(1_000).fill({}), (_, n) => ({ limitKey: `f${n}` }));
+  await millrace.enqueueMany(foreign, Array(200).fill({}), () => ({ orderingKey: "deep" }));
+  await instances.work([own], { concurrency: 2 });
+  const keys = Array.from({ length: 20 }, (_, n) => ({ orderingKey: `own ${n}` }));
+  const made = await millrace.enqueueMany(own, Array(20).fill({}), (_, n) => keys[n] ?? {});
+  for (const { id } of made) await millrace.result(id);
+});
+
 test("no more jobs of a queue run at once than it allows, in all processes together", async () => {
   const { millrace } = instances;
   const queue = newQueue();

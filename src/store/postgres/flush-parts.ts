@@ -9,9 +9,16 @@ export const fence = `fence as (
     returning nextval('millrace.flush_seq') * 1024 as base
   )`;
 
-export const countEnqueued = `insert into millrace.queue_count (queue_id, process, minute, enqueued)
+export const countEnqueued = (queueIds: string) =>
+  `insert into millrace.queue_count (queue_id, process, minute, enqueued)
     select queue_id, $2::text::uuid, date_trunc('minute', now()), count(*)
-    from fence, unnest($4::text::int[]) queue_id group by queue_id
+    from fence, ${queueIds} queue_id group by queue_id
+    on conflict (queue_id, process, minute) do update
+      set enqueued = queue_count.enqueued + excluded.enqueued`;
+
+export const countAlike = (queueId: string, jobs: string) =>
+  `insert into millrace.queue_count (queue_id, process, minute, enqueued)
+    select ${queueId}, $2::text::uuid, date_trunc('minute', now()), ${jobs} from fence
     on conflict (queue_id, process, minute) do update
       set enqueued = queue_count.enqueued + excluded.enqueued`;
 

@@ -5,69 +5,13 @@
 
 import type { ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { flushToLanes } from "./flush-lanes.ts";
-import { countEnqueued, type Flush, fence, parameters } from "./flush-parts.ts";
-import { alikeParameters, hasOwnPlace, isCounted, newJobNames, newJobRows } from "./job-columns.ts";
+import { countAlike, countEnqueued, type Flush, fence, parameters } from "./flush-parts.ts";
+import { type Placing, shapedFlush } from "./flush-shape.ts";
+import { alikeParameters, newJobNames, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
-
-/** Places are told only to who asks: they cost a little. */
-const placed = {
-  silent: { name: "", returning: "", select: "null, null" },
-  told: {
-    name: "_placed",
-    returning: "returning ctid as tid, seq",
-    select: "(select string_agg(tid::text, ';' order by seq) from inserted), base::float8",
-  },
-};
-type Placing = keyof typeof placed;
-
-const flushReadyBy = (placing: Placing) =>
-  statement(
-    `flush_ready${placed[placing].name}`,
-    `with ${fence},
-  inserted as (
-    insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant,
-      payload, expires_at, max_runtime_ms, correlation_id, idempotency_key, reference, meta)
-    select r.id, base + r.place, now(), now(), r.queue_id, r.weight, r.max_attempts, r.type, r.tenant,
-      r.payload::json, now() + r.expires_in_ms * interval '1 ms', r.max_runtime_ms, r.correlation_id,
-      r.idempotency_key, r.reference, r.meta
-    from fence, ${newJobRows}) with ordinality r (${newJobNames}, place)
-    ${placed[placing].returning}
-  ),
-  counted as (${countEnqueued})
-  select case when $17::text is not null then pg_notify($16::text, $17::text) end, ${placed[placing].select}
-  from fence`,
-  );
 
 const alikeRows = `rows from (unnest($3::text::uuid[]), string_to_table($9::text, E'\\n'))
       with ordinality r (id, payload, place)`;
-
-const countAlike = `insert into millrace.queue_count (queue_id, process, minute, enqueued)
-    select $4::text::int, $2::text::uuid, date_trunc('minute', now()), $12::text::bigint from fence
-    on conflict (queue_id, process, minute) do update
-      set enqueued = queue_count.enqueued + excluded.enqueued`;
-
-// Jobs that differ in id and payload only, as most flushes have them: the rest is said once.
-const flushAlikeBy = (placing: Placing) =>
-  statement(
-    `flush_alike${placed[placing].name}`,
-    `with ${fence},
-  inserted as (
-    insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, type, tenant, payload)
-    select r.id, base + r.place, now(), now(), $4::text::int, $5::text::smallint, $6::text::smallint, $7::text,
-      $8::text, r.payload::json
-    from fence, ${alikeRows}
-    ${placed[placing].returning}
-  ),
-  counted as (${countAlike})
-  select case when $11::text is not null then pg_notify($10::text, $11::text) end, ${placed[placing].select}
-  from fence`,
-  );
-
-const flushing = {
-  silent: { ready: flushReadyBy("silent"), alike: flushAlikeBy("silent") },
-  told: { ready: flushReadyBy("told"), alike: flushAlikeBy("told") },
-};
 
 // The first `$18` jobs are claimed as they are inserted, unless an older job is ready: then order wins.
 const flushAndClaim = statement(
@@ -106,7 +50,7 @@ const flushAndClaim = statement(
     from inserted where claim_id is not null having count(*) > 0
     returning 1
   ),
-  counted as (${countEnqueued})
+  counted as (${countEnqueued("unnest($4::text::int[])")})
   select exists (select from claimed), (select max(seq)::float8 from inserted where claim_id is not null), now(),
     case when $17::text is not null and ($18::text::int < cardinality($3::text::uuid[]) or not (select yes from clear))
       then pg_notify($16::text, $17::text) end
@@ -143,7 +87,7 @@ const flushAlikeAndClaim = statement(
     from inserted where claim_id is not null having count(*) > 0
     returning 1
   ),
-  counted as (${countAlike})
+  counted as (${countAlike("$4::text::int", "$12::text::bigint")})
   select exists (select from claimed), (select max(seq)::float8 from inserted where claim_id is not null), now(),
     case when $11::text is not null and ($13::text::int < $12::text::int or not (select yes from clear))
       then pg_notify($10::text, $11::text) end
@@ -183,14 +127,8 @@ export async function flushJobs(
   flush: Flush,
   placing: Placing = "silent",
 ): Promise<FlushedJobs> {
-  if (flush.jobs.some((job) => hasOwnPlace(job) || isCounted(job)))
-    return { flushed: await flushToLanes(connection, flush), places: null };
-  const alike = parametersIfAlike(flush);
-  const { ready, alike: same } = flushing[placing];
-  const [row] =
-    alike === null
-      ? await connection.rows(ready, parameters(flush))
-      : await connection.rows(same, alike);
+  const { source, values } = shapedFlush(flush, placing);
+  const [row] = await connection.rows(source, values);
   if (row === undefined) return { flushed: false, places: null };
   return { flushed: true, places: placesOf(flush.jobs, row[1], row[2]) };
 }

@@ -74,7 +74,7 @@ const hasRareColumns = (job: NewJob): boolean =>
   job.meta !== undefined;
 
 /** Payloads travel as lines: splitting is cheaper than parsing twice, and compact JSON has no line break. */
-const oneLine = (json: string): string =>
+export const oneLine = (json: string): string =>
   json.includes("\n") ? JSON.stringify(JSON.parse(json)) : json;
 
 export const newJobRows = `rows from (

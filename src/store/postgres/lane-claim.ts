@@ -15,6 +15,8 @@ interface About {
   readonly reason: string | null;
   readonly freeMs: number | null;
   readonly waiting: boolean;
+  /** Null: every key was looked at, or there was no room for more. */
+  readonly passed: boolean | null;
 }
 
 export async function claimLanes(
@@ -37,5 +39,6 @@ export async function claimLanes(
     waiting: about.waiting,
     reason: about.reason,
     freeInMs: about.freeMs === null ? null : Math.max(0, about.freeMs),
+    visited: about.passed === null ? "all" : about.passed ? "end" : "some",
   };
 }

@@ -871,7 +871,7 @@ declare
   q millrace.queue;
   at timestamptz;
   gate record;
-  held jsonb := '{}';
+  held jsonb;
   held_jobs int := 0;
   picked tid[];
   own_slot int;
@@ -897,6 +897,8 @@ declare
   lanes int[] := '{}';
   turns int[] := '{}';
   deadline timestamptz;
+  n int;
+  passed boolean;
 begin
   perform from millrace.queue_turn t where t.queue_id = p_queue for update;
   if not found then
@@ -906,8 +908,10 @@ begin
   at := clock_timestamp();
   select * into q from millrace.queue x where x.id = p_queue;
   paused := (select array_agg(t.name) from millrace.tenant t where t.paused_at is not null);
-  -- Whole claims are at least what is held of them: far below the limit, that is enough to know.
-  if q.laned or p_most > q.concurrency - (
+  weights := array(select x from millrace.queue_weights(p_queue) x);
+  -- Whole claims are at least what is held of them: far below the limit, that is enough to know. Lanes of one weight
+  -- show what is held of them as they are visited.
+  if (q.laned and cardinality(weights) > 1) or p_most > q.concurrency - (
       select coalesce(sum(cardinality(c.job_ids)), 0) from millrace.claim c where c.queue_id = p_queue) then
     select coalesce(jsonb_object_agg(h.lane, h.n), '{}'), coalesce(sum(h.n), 0)::int into held, held_jobs
     from (select x.lane, count(*) as n from millrace.held_lanes(p_queue) x group by x.lane) h;
@@ -917,7 +921,58 @@ begin
     own_slot := (select s.slot from millrace.tenant_slot s where s.queue_id = p_queue and s.tenant = p_tenant);
   end if;
   room := least(p_most, gate.room);
-  weights := array(select x from millrace.queue_weights(p_queue) x);
+  -- One weight and one slot, as most queues have them: one round, and its rows go straight to the caller.
+  if not q.fair and q.key_throttle_starts is null and cardinality(weights) <= 1 then
+    if room > 0 and cardinality(weights) = 1 then
+      w := weights[1];
+      if q.laned then
+        select array_agg(p.tid) filter (where p.tid is not null and (not p.suspect or p.nth = 1)),
+          bool_or(p.suspect) filter (where p.tid is null) into picked, passed from (
+          select p.tid, p.suspect, row_number() over (partition by p.tid is null, p.suspect) as nth from millrace.pick_lanes(
+            q, w, 0, room, 'infinity', p_types, p_suspect, paused, weights, held, at, p_tenant) p) p;
+      else
+        picked := array(
+          select j.tid from (values (-1, 1), (0, room)) l (lane, most) cross join lateral (
+            select x.ctid as tid from millrace.job x
+            where x.queue_id = p_queue and x.weight = w and x.tenant_slot = 0 and x.lane = l.lane
+              and x.claim_id is null and (x.expires_at is null or x.expires_at > at)
+              and (p_types is null or x.type = any (p_types)) and (paused is null or x.tenant <> all (paused))
+              and (p_tenant is null or x.tenant = p_tenant)
+            order by x.seq limit l.most) j where p_suspect or l.lane = 0 limit room);
+      end if;
+    end if;
+    n := coalesce(cardinality(picked), 0);
+    return query select null::uuid, null::int, null, p_queue, null, null::smallint, null::smallint, null::smallint,
+      json_build_object('reason', gate.reason, 'freeMs', extract(epoch from gate.free_at - at) * 1000, 'passed', passed,
+        -- Because it may not start, that is: what has just come is announced.
+        'waiting', (gate.room < p_most or q.laned or paused is not null) and n < p_most and n < (select count(*) from (
+          select from millrace.job j where j.queue_id = p_queue and j.claim_id is null limit n + 1) x)),
+      null::float8, null::float8, null::smallint, null::float8, null::json, null::tid;
+    if n > 0 then
+      return query with taken as (
+        update millrace.job j set claim_id = p_claim, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = at
+        where j.ctid = any (array(select x.ctid from millrace.job x
+          where x.ctid = any (picked) and x.claim_id is null for update skip locked))
+        returning j.*, j.ctid as tid
+      ), kept as (
+        insert into millrace.claim (id, lease_id, deadline, job_ids, queue_id, lanes)
+        select p_claim, p_lease, at + min(t.max_runtime_ms) * interval '1 ms', array_agg(t.id order by t.seq), p_queue,
+          array_agg(t.lane order by t.seq)
+        from taken t having count(*) > 0
+      )
+      select t.id, t.claim_no, t.type, t.queue_id, t.tenant, t.attempt, t.max_attempts, t.crash_count, t.payload,
+        date_part('epoch', t.created_at), date_part('epoch', t.started_at), t.weight, t.seq::float8,
+        case when num_nonnulls(t.max_runtime_ms, t.correlation_id, t.idempotency_key, t.reference, t.meta, t.timeline) > 0
+          then json_build_array(t.max_runtime_ms, t.correlation_id, t.idempotency_key, t.reference, t.meta, t.timeline) end,
+        t.tid
+      from taken t order by t.seq;
+      get diagnostics n = row_count;
+      if n > 0 and q.throttle_starts is not null then
+        perform millrace.note_starts(q, array_fill(0, array[n]), '{}', at);
+      end if;
+    end if;
+    return;
+  end if;
   open := weights;
   while room > 0 and cardinality(open) > 0 loop
     w := open[1];
@@ -949,10 +1004,13 @@ begin
       end if;
       -- One visit after the other until there is no room: the limit ends it. Of suspects only the first.
       if q.laned then
-        select array_agg(p.tid) filter (where not p.suspect or p.nth = 1) into picked from (
-          select p.tid, p.suspect, row_number() over (partition by p.suspect) as nth
-          from unnest(slots, quotas) v (slot, quota) cross join lateral millrace.pick_lanes(
-            q, w, v.slot, least(room, v.quota), before, p_types, p_suspect, paused, weights, held, at, p_tenant) p limit room) p;
+        select (array_agg(p.tid) filter (where p.tid is not null and (not p.suspect or p.nth = 1)))[1:room],
+          coalesce(bool_or(p.suspect) filter (where p.tid is null) or passed, passed,
+            bool_or(p.suspect) filter (where p.tid is null)) into picked, passed from (
+          select p.tid, p.suspect, row_number() over (partition by p.tid is null, p.suspect) as nth
+          from unnest(slots, quotas) v (slot, quota) cross join lateral millrace.pick_lanes(q, w, v.slot,
+            least(room, v.quota), before, p_types, p_suspect, paused, weights, held, at, p_tenant) p
+          limit room + cardinality(slots)) p;
       else
         select array_agg(p.tid) filter (where not p.suspect or p.nth = 1) into picked from (
           select p.tid, p.suspect, row_number() over (partition by p.suspect) as nth
@@ -1026,7 +1084,7 @@ begin
     values (p_claim, p_lease, deadline, ids, p_queue, lanes);
   end if;
   return query select null::uuid, null::int, null, p_queue, null, null::smallint, null::smallint, null::smallint,
-    json_build_object('reason', gate.reason, 'freeMs', extract(epoch from gate.free_at - at) * 1000,
+    json_build_object('reason', gate.reason, 'freeMs', extract(epoch from gate.free_at - at) * 1000, 'passed', passed,
       -- Because it may not start, that is: what has just come is announced.
       'waiting', (gate.room < p_most or q.laned or paused is not null) and cardinality(ids) < p_most and exists (
         select from millrace.job j where j.queue_id = p_queue and j.claim_id is null)),
@@ -1040,6 +1098,15 @@ begin
   cross join lateral (select * from millrace.job j where j.ctid = x.tid and j.claim_id = p_claim limit 1) j
   order by x.turn, x.place;
 end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.count_held(queue integer)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(jsonb_object_agg(h.lane, h.n), '{}')
+  from (select x.lane, count(*) as n from millrace.held_lanes(queue) x group by x.lane) h
+$function$;
 
 CREATE OR REPLACE FUNCTION millrace.dead_letter_status(state text, reprocessed_as uuid)
  RETURNS text
@@ -1217,7 +1284,7 @@ AS $function$
         or exists (select from millrace.trigger r where r.job_queue_id = q.id and r.tenant = t.name)))
 $function$;
 
-CREATE OR REPLACE FUNCTION millrace.lane_gate(q millrace.queue, lane integer, held integer, at timestamp with time zone)
+CREATE OR REPLACE FUNCTION millrace.lane_gate(q millrace.queue, lane integer, held integer, at timestamp with time zone, p_retries boolean DEFAULT true, p_dead boolean DEFAULT true)
  RETURNS TABLE(reason text, room integer, free_at timestamp with time zone)
  LANGUAGE sql
  STABLE ROWS 1
@@ -1238,12 +1305,13 @@ AS $function$
     from (values (true)) one (row)
     left join lateral (
       select s.due_at from millrace.scheduled_job s
-      where s.queue_id = (q).id and s.lane = lane_gate.lane and s.lane > 1 and s.claim_no > 0 and lane_gate.lane % 2 = 1
+      where p_retries and s.queue_id = (q).id and s.lane = lane_gate.lane and s.lane > 1 and s.claim_no > 0
+        and lane_gate.lane % 2 = 1
       order by s.due_at limit 1) retry on true
     left join lateral (
       select true as yes from millrace.dead_job d
-      where (q).dead_blocks_key and d.queue_id = (q).id and d.lane = lane_gate.lane and d.lane > 1 and d.state = 'dead'
-        and d.reprocessed_as is null and lane_gate.lane % 2 = 1 limit 1) dead on true
+      where p_dead and (q).dead_blocks_key and d.queue_id = (q).id and d.lane = lane_gate.lane and d.lane > 1
+        and d.state = 'dead' and d.reprocessed_as is null and lane_gate.lane % 2 = 1 limit 1) dead on true
     left join lateral (
       select t.room, t.free_at from millrace.throttle_gate(
         (q).id, lane_gate.lane, (q).key_throttle_starts, (q).key_throttle_ms, lane_gate.at) t
@@ -1316,6 +1384,10 @@ declare
   lanes_left int;
   stretch record;
   seen record;
+  visited int;
+  of_claims jsonb;
+  free boolean;
+  passed boolean := false;
 begin
   return query select j.ctid, j.lane = -1 from (values (-1, 1), (0, p_room)) l (lane, most) cross join lateral (
     select j.ctid, j.lane from millrace.job j
@@ -1332,25 +1404,39 @@ begin
   start := coalesce((select c.lane from millrace.lane_cursor c
     where c.queue_id = q.id and c.weight = p_weight and c.slot = p_slot), 0);
   lanes_left := 4 * p_room + 256;
-  for low, high in values (start, 2147483647), (0, start) loop
+  most := p_room + 64;
+  for low, high, passed in values (start, 2147483647, false), (0, start, true) loop
     -- Stretches of rows as they lie in the index are cheaper than a search for each lane, unless lanes are deep.
     loop
-      most := p_room + 64;
       with rows as materialized (
-        select j.ctid as tid, j.lane, j.seq, j.crash_count, j.type, j.tenant, j.claim_id is null
-            and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
+        select j.ctid as tid, j.lane, j.seq, j.crash_count, j.type, j.tenant, j.claim_id is not null as claimed,
+          j.claim_id is null and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
             and (p_tenant is null or j.tenant = p_tenant) as ready
         from millrace.job j where j.queue_id = q.id and j.weight = p_weight and j.tenant_slot = p_slot
           and j.lane > low and j.lane <= high
         order by j.lane, j.seq limit most
+      ), span as materialized (
+        select count(*)::int as n, count(distinct r.lane)::int as lanes, max(r.lane) as upto,
+          exists (select from millrace.scheduled_job s where s.queue_id = q.id and s.lane > 1 and s.claim_no > 0) as retries,
+          exists (select from millrace.dead_job d
+            where d.queue_id = q.id and d.lane > 1 and d.state = 'dead' and d.reprocessed_as is null) as dead,
+          -- The last lane may be seen in part only. Then what its claims hold is at most this.
+          case when count(*) = most then (select count(*)::int from millrace.claim c cross join unnest(c.lanes) l (lane)
+            where c.queue_id = q.id and l.lane = max(r.lane)) end as cut
+        from rows r
+      ), running as (
+        select r.lane, count(*)::int as n from rows r where held is null and r.claimed group by r.lane
       ), heads as (
         select r.*, row_number() over (partition by r.lane order by r.seq) as nth from rows r
         where r.ready and (r.lane % 2 = 1 or ((p_types is null or r.type = any (p_types))
           and (p_suspect or r.crash_count = 0)))
       ), picked as (
         select h.tid, h.lane, h.seq, h.crash_count > 0 as suspect from (
-          select * from heads h where h.lane % 2 = 0 or (h.nth = 1 and not held ? h.lane::text)) h
-        cross join lateral millrace.lane_gate(q, h.lane, coalesce((held ->> h.lane::text)::int, 0), at) g
+          select h.*, s.retries, s.dead, case when held is not null then coalesce((held ->> h.lane::text)::int, 0)
+            when h.lane = s.upto and s.cut is not null then s.cut else coalesce(o.n, 0) end as held
+          from heads h cross join span s left join running o on o.lane = h.lane
+          where h.lane % 2 = 0 or h.nth = 1) h
+        cross join lateral millrace.lane_gate(q, h.lane, h.held, at, h.retries, h.dead) g
         where h.nth <= g.room and (p_types is null or h.type = any (p_types)) and (p_suspect or h.crash_count = 0)
           and (p_paused is null or h.tenant <> all (p_paused))
           and (h.lane % 2 = 0 or cardinality(weights) = 1 or not exists (
@@ -1359,9 +1445,8 @@ begin
               and o.seq < h.seq and (o.expires_at is null or o.expires_at > at)))
         order by h.lane, h.seq limit p_room
       )
-      select (select count(*)::int from rows) as n, (select count(distinct r.lane)::int from rows r) as lanes,
-        (select max(r.lane) from rows r) as upto, max(p.lane) as picked_upto,
-        count(*)::int as picked, array_agg(p.tid) as tids, array_agg(p.suspect) as suspects
+      select (select s.n from span s) as n, (select s.lanes from span s) as lanes, (select s.upto from span s) as upto,
+        max(p.lane) as picked_upto, count(*)::int as picked, array_agg(p.tid) as tids, array_agg(p.suspect) as suspects
       into stretch from picked p;
       if stretch.picked > 0 then
         return query select x.tid, x.suspect from unnest(stretch.tids, stretch.suspects) x (tid, suspect);
@@ -1374,37 +1459,67 @@ begin
       exit when stretch.n < most or lanes_left <= 0;
       -- There is more. A lane of which something was taken is not visited again: its room is used.
       low := stretch.upto - case when stretch.upto is distinct from stretch.picked_upto then 1 else 0 end;
-      exit when stretch.lanes < most / 4;
+      exit when greatest(stretch.lanes, stretch.picked) < most / 4;
     end loop;
     exit when p_room <= 0 or lanes_left <= 0;
     continue when stretch.n < most;
+    visited := null;
+    -- Lanes of which nothing is claimed, whatever became of the claim's jobs, need no count.
+    of_claims := (select jsonb_object_agg(x.lane, true) from (select distinct l.lane from millrace.claim c
+      cross join unnest(c.lanes) l (lane) where c.queue_id = q.id) x);
+    if held is null and q.key_concurrency is not null then
+      held := millrace.count_held(q.id);
+    end if;
     -- Streamed: what lies behind the last one wanted is not looked at. Lanes that are blocked come without a job.
-    for seen in with recursive visit (lane, n) as (
-      select (select j.lane from millrace.job j where j.queue_id = q.id and j.weight = p_weight
-        and j.tenant_slot = p_slot and j.lane > low and j.lane <= high order by j.lane limit 1), 1
+    for seen in with recursive visit as (
+      (select j.lane, j.ctid as tid, j.seq, j.crash_count, j.type, j.tenant, j.claim_id is not null as claimed,
+          j.claim_id is null and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
+            and (p_tenant is null or j.tenant = p_tenant) as ready, 1 as n
+        from millrace.job j where j.queue_id = q.id and j.weight = p_weight
+          and j.tenant_slot = p_slot and j.lane > low and j.lane <= high order by j.lane, j.seq limit 1)
       union all
-      select (select j.lane from millrace.job j where j.queue_id = q.id and j.weight = p_weight
-        and j.tenant_slot = p_slot and j.lane > v.lane and j.lane <= high order by j.lane limit 1), v.n + 1
-      from visit v where v.lane is not null and v.n < lanes_left
+      select h.* from visit v cross join lateral (
+        select j.lane, j.ctid, j.seq, j.crash_count, j.type, j.tenant, j.claim_id is not null,
+          j.claim_id is null and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
+            and (p_tenant is null or j.tenant = p_tenant), v.n + 1
+        from millrace.job j where j.queue_id = q.id and j.weight = p_weight
+          and j.tenant_slot = p_slot and j.lane > v.lane and j.lane <= high order by j.lane, j.seq limit 1) h
+      where v.n < lanes_left
     )
-    select v.lane, h.tid, h.crash_count > 0 as suspect from visit v
-    cross join lateral millrace.lane_gate(q, v.lane, coalesce((held ->> v.lane::text)::int, 0), at) g
+    select v.lane, h.tid, h.crash_count > 0 as suspect,
+      v.lane % 2 = 1 and not v.claimed and held is null and of_claims ? v.lane::text as perhaps
+    from visit v
+    cross join lateral millrace.lane_gate(q, v.lane,
+      case when v.lane % 2 = 1 and v.claimed then 1 else coalesce((held ->> v.lane::text)::int, 0) end, at) g
     left join lateral (
       select * from (
-        select j.ctid as tid, j.crash_count, j.type, j.tenant, j.seq from millrace.job j
+        select v.tid, v.crash_count, v.type, v.tenant, v.seq where v.lane % 2 = 1 and v.ready and g.room > 0
+        union all
+        (select j.ctid, j.crash_count, j.type, j.tenant, j.seq from millrace.job j
         where j.queue_id = q.id and j.weight = p_weight and j.tenant_slot = p_slot and j.lane = v.lane
+          and (v.lane % 2 = 0 or not (v.ready or v.claimed))
           and j.claim_id is null and j.ready_at <= p_before and (j.expires_at is null or j.expires_at > at)
-          and (p_tenant is null or j.tenant = p_tenant) and (v.lane % 2 = 1 or ((p_types is null or j.type = any (p_types)) and (p_suspect or j.crash_count = 0)))
-        order by j.seq limit least(g.room, p_room)) h
+          and (p_tenant is null or j.tenant = p_tenant)
+          and (v.lane % 2 = 1 or ((p_types is null or j.type = any (p_types)) and (p_suspect or j.crash_count = 0)))
+        order by j.seq limit least(g.room, p_room))) h
       where (p_types is null or h.type = any (p_types)) and (p_suspect or h.crash_count = 0)
         and (p_paused is null or h.tenant <> all (p_paused))
         and (v.lane % 2 = 0 or cardinality(weights) = 1 or not exists (
           select from millrace.job o
           where o.queue_id = q.id and o.weight = any (weights) and o.tenant_slot = p_slot and o.lane = v.lane
             and o.seq < h.seq and (o.expires_at is null or o.expires_at > at)))
-    ) h on true where v.lane is not null loop
-      last := seen.lane;
-      if seen.tid is not null then
+    ) h on true loop
+      lanes_left := lanes_left - case when seen.lane is distinct from visited then 1 else 0 end;
+      visited := seen.lane;
+      free := seen.tid is not null;
+      if free and seen.perhaps then
+        -- Its claim is there, its head is free: another of its jobs may run, if that came in behind it. Counted first,
+        -- asked for afterwards: what is put off between the two is found by the second.
+        held := coalesce(held, millrace.count_held(q.id));
+        free := exists (
+          select from millrace.lane_gate(q, seen.lane, coalesce((held ->> seen.lane::text)::int, 0), at) g where g.room > 0);
+      end if;
+      if free then
         tid := seen.tid;
         suspect := seen.suspect;
         return next;
@@ -1412,11 +1527,18 @@ begin
       end if;
       exit when p_room <= 0;
     end loop;
-    exit when p_room <= 0;
+    last := coalesce(visited, last);
+    exit when p_room <= 0 or lanes_left <= 0;
   end loop;
   if last is not null then
     insert into millrace.lane_cursor as c values (q.id, p_weight, p_slot, last)
     on conflict (queue_id, weight, slot) do update set lane = excluded.lane;
+  end if;
+  -- There is room, and there are lanes that were not visited. The next claim goes on where this one ended.
+  if p_room > 0 and lanes_left <= 0 then
+    tid := null;
+    suspect := passed;
+    return next;
   end if;
 end $function$;
 
