@@ -116,7 +116,7 @@ describe("fault 4: an enqueue", () => {
 
 test("fault 4: a job that was claimed with its own enqueue survives the lost answer unspent", async () => {
   const process = await startBehindProxy();
-  void proxy.loseAnswer("client", "flush_alike_and_claim");
+  void proxy.loseAnswer("client", "flush_one_and_claim");
   // Only an idle worker takes a job with its enqueue, and this one polls in between.
   let id: string;
   do {

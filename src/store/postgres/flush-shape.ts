@@ -2,7 +2,7 @@
 // only what differs comes in rows. Most flushes have jobs that differ in id and payload alone; those of keys
 // and tenants differ in one or two columns more.
 
-import type { NewJob } from "../store.ts";
+import type { ImmediateClaim, NewJob } from "../store.ts";
 import { countAlike, countEnqueued, type Flush, fence } from "./flush-parts.ts";
 import { isCounted, oneLine } from "./job-columns.ts";
 import { arrayText, type Statement, statement } from "./statement.ts";
@@ -48,6 +48,8 @@ const mostShapes = 24;
 export type Placing = "silent" | "told";
 
 interface Shape {
+  /** One job is no list: what makes rows of lists costs as much as all the rest. */
+  readonly single: boolean;
   /** A bit for each column that is not the same for all. */
   readonly differs: number;
   readonly placing: Placing;
@@ -56,8 +58,8 @@ interface Shape {
 
 const known = new Map<string, Statement>();
 
-const nameOf = ({ differs, placing, counted }: Shape) =>
-  `flush_${differs.toString(36)}${placing === "told" ? "_placed" : ""}${counted ? "_counted" : ""}`;
+const nameOf = ({ single, differs, placing, counted }: Shape) =>
+  `flush_${single ? "one" : differs.toString(36)}${placing === "told" ? "_placed" : ""}${counted ? "_counted" : ""}`;
 
 function statementOf(shape: Shape): Statement {
   const name = nameOf(shape);
@@ -66,8 +68,17 @@ function statementOf(shape: Shape): Statement {
   return found;
 }
 
-function textOf({ differs, placing, counted }: Shape): string {
-  const parameter = (i: number) => `$${firstColumn + i}`;
+const parameter = (i: number) => `$${firstColumn + i}`;
+const columnNames = columns.map(({ name }) => name).join(", ");
+
+const valuesFor = (differs: number) =>
+  columns
+    .map(({ name, type, stored = (value) => value }, i) =>
+      stored((differs & (1 << i)) === 0 ? `${parameter(i)}::${type}` : `r.${name}`),
+    )
+    .join(", ");
+
+function textOf({ single, differs, placing, counted }: Shape): string {
   const isOwn = (i: number) => (differs & (1 << i)) !== 0;
   const own = columns.map((column, i) => ({ ...column, i })).filter(({ i }) => isOwn(i));
   const rows = own.map(({ type, i }) =>
@@ -76,21 +87,21 @@ function textOf({ differs, placing, counted }: Shape): string {
       ? `string_to_table(${parameter(i)}::text, E'\\n', '')`
       : `unnest(${parameter(i)}::${type}[])`,
   );
-  const values = columns.map(({ name, type, stored = (value) => value }, i) =>
-    stored(isOwn(i) ? `r.${name}` : `${parameter(i)}::${type}`),
-  );
   const returning = [
     ...(placing === "told" ? ["ctid as tid", "seq"] : []),
     ...(counted ? ["tenant", "queue_id", "meta"] : []),
   ];
+  const source = single
+    ? "(values ($6::uuid, $7::text, 1)) r (id, payload, place)"
+    : `rows from (unnest($6::uuid[]), ${["string_to_table($7::text, E'\\n')", ...rows].join(", ")})
+      with ordinality r (${["id", "payload", ...own.map(({ name }) => name), "place"].join(", ")})`;
   const places = "(select string_agg(tid::text, ';' order by seq) from inserted), base::float8";
   const queueId = `${parameter(queueColumn)}::int`;
   return `with ${fence},
   inserted as (
-    insert into millrace.job (id, seq, created_at, ready_at, payload, ${columns.map(({ name }) => name).join(", ")})
-    select r.id, base + r.place, now(), now(), r.payload::json, ${values.join(", ")}
-    from fence, rows from (unnest($6::uuid[]), ${["string_to_table($7::text, E'\\n')", ...rows].join(", ")})
-      with ordinality r (${["id", "payload", ...own.map(({ name }) => name), "place"].join(", ")})
+    insert into millrace.job (id, seq, created_at, ready_at, payload, ${columnNames})
+    select r.id, base + r.place, now(), now(), r.payload::json, ${valuesFor(differs)}
+    from fence, ${source}
     ${returning.length > 0 ? `returning ${returning.join(", ")}` : ""}
   ),${counted ? `\n  tenants_counted as (${countTenants("inserted", "+", "$2::text::uuid")}),` : ""}
   counted as (${isOwn(queueColumn) ? countEnqueued(`unnest(${queueId}[])`) : countAlike(queueId, "$5::bigint")})
@@ -129,6 +140,8 @@ function eachOf(jobs: readonly NewJob[], { type, of }: Column): string {
 }
 
 function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
+  const [first, second] = jobs;
+  if (first !== undefined && second === undefined) return [first.id, oneLine(first.payload)];
   let ids = "{";
   let lines = "";
   for (const job of jobs) {
@@ -142,17 +155,64 @@ function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
   return [`${ids}}`, lines];
 }
 
-export function shapedFlush(
-  { flushNo, producer, channel, notice, jobs }: Flush,
-  placing: Placing,
-): { readonly source: Statement; readonly values: (string | null)[] } {
+// One job for a worker that waits for it: stored as claimed, unless an older one is ready or the queue rests.
+const flushOneAndClaim = statement(
+  "flush_one_and_claim",
+  `with ${fence},
+  clear as materialized (
+    select not exists (
+      select from millrace.job j
+      where j.queue_id = $8::int and j.weight = $9::smallint and j.tenant_slot = 0 and j.lane = 0
+        and j.seq > $23::bigint and j.claim_id is null
+      order by j.seq limit 1
+    ) and (
+      select q.paused_at is null and q.is_active from millrace.queue q where q.id = $8::int
+    ) as yes
+  ),
+  inserted as (
+    insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
+      ${columnNames})
+    select $6::uuid, base + 1, now(), now(), $7::json, case when yes then $21::uuid end, yes::int, yes::int,
+      case when yes then now() end, ${valuesFor(0)}
+    from fence, clear
+  ),
+  claimed as (
+    insert into millrace.claim (id, lease_id, deadline, job_ids)
+    select $21::uuid, $22::uuid, now() + $14::int * interval '1 ms', array[$6::uuid] from fence, clear where yes
+  ),
+  counted as (${countAlike("$8::int", "$5::bigint")})
+  select yes, (base + 1)::float8, now(), case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end
+  from fence, clear`,
+);
+
+const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush) => [
+  ...[String(flushNo), producer, channel, notice, String(jobs.length)],
+  ...idsAndPayloads(jobs),
+];
+
+/** For one job and one hint. */
+export function claimedFlush(flush: Flush, claim: ImmediateClaim): ShapedFlush {
+  const values = columns.map((column) => sameFor(flush.jobs, column));
+  const afterSeq = String(claim.hints[0]?.afterSeq ?? 0);
+  return {
+    source: flushOneAndClaim,
+    values: [...firstValues(flush), ...values, claim.claimId, claim.leaseId, afterSeq],
+  };
+}
+
+export interface ShapedFlush {
+  readonly source: Statement;
+  readonly values: (string | null)[];
+}
+
+export function shapedFlush(flush: Flush, placing: Placing): ShapedFlush {
+  const { jobs } = flush;
   const counted = jobs.some(isCounted);
-  const wanted = { differs: differences(jobs), placing, counted };
-  const general = known.size >= mostShapes && !known.has(nameOf(wanted));
+  const wanted = { single: jobs.length === 1, differs: differences(jobs), placing, counted };
+  const general = !wanted.single && known.size >= mostShapes && !known.has(nameOf(wanted));
   const shape = general ? { ...wanted, differs: everything } : wanted;
   const values = columns.map((column, i) =>
     (shape.differs & (1 << i)) === 0 ? sameFor(jobs, column) : eachOf(jobs, column),
   );
-  const first = [String(flushNo), producer, channel, notice, String(jobs.length)];
-  return { source: statementOf(shape), values: [...first, ...idsAndPayloads(jobs), ...values] };
+  return { source: statementOf(shape), values: [...firstValues(flush), ...values] };
 }

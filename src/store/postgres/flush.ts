@@ -6,7 +6,7 @@
 import type { ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { countAlike, countEnqueued, type Flush, fence, parameters } from "./flush-parts.ts";
-import { type Placing, shapedFlush } from "./flush-shape.ts";
+import { claimedFlush, type Placing, shapedFlush } from "./flush-shape.ts";
 import { alikeParameters, newJobNames, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -156,6 +156,10 @@ export async function flushAndClaimJobs(
   flush: Flush,
   claim: ImmediateClaim,
 ): Promise<FlushedAndClaimed> {
+  if (flush.jobs.length === 1 && claim.hints.length === 1) {
+    const { source, values } = claimedFlush(flush, claim);
+    return flushedAndClaimed(await connection.rows(source, values));
+  }
   const alike = claim.hints.length === 1 ? parametersIfAlike(flush) : null;
   const claiming = [String(claim.count), claim.claimId, claim.leaseId];
   const rows =
@@ -173,7 +177,10 @@ export async function flushAndClaimJobs(
           ...claiming,
           String(claim.hints[0]?.afterSeq ?? 0),
         ]);
-  const row = rows[0];
+  return flushedAndClaimed(rows);
+}
+
+function flushedAndClaimed([row]: unknown[][]): FlushedAndClaimed {
   if (row === undefined) return { flushed: false, claimedAt: null, lastSeq: null };
   const claimed = row[0] === true;
   return {
