@@ -8,7 +8,11 @@ export {
   type RemoteEnqueueOptions,
   type WaitOptions,
 } from "./client/http/http-client.ts";
-export type { RemoteDeadLetter, RemoteDeadLetterFilter } from "./client/http/operations.ts";
+export type {
+  RemoteDeadLetter,
+  RemoteDeadLetterFilter,
+  RemoteQueue,
+} from "./client/http/operations.ts";
 export type { FoundJob, RemoteExplanation, RemoteJob } from "./client/http/remote-job.ts";
 export {
   BusinessException,
@@ -20,6 +24,6 @@ export {
 export type { ErasedTenant, RemoteTenants } from "./client/http/tenants.ts";
 export { type ErrorCode, errorCodes, MillraceError } from "./domain/errors.ts";
 export type { Tenant, TenantSettings } from "./store/flow.ts";
-export type { Queue, QueueSettings } from "./store/queue.ts";
+export type { QueueSettings } from "./store/queue.ts";
 export type { Enqueued, Reprocessed, WorkerPresence } from "./store/store.ts";
 export { defineJob, type JobDefinition } from "./worker/job-definition.ts";

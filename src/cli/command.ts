@@ -70,9 +70,15 @@ const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as co
 export function durationOption(values: Values, name: string): number | undefined {
   const text = textOption(values, name);
   if (text === undefined) return undefined;
+  const found = durationOf(text);
+  if (found !== undefined) return found;
+  throw new UsageError(`--${name} is a time such as 500ms, 30s, 5m, 2h or 1d, not "${text}".`);
+}
+
+/** In milliseconds; undefined: this is no time. */
+export function durationOf(text: string): number | undefined {
   const [, amount, unit = "s"] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text.trim()) ?? [];
-  if (amount === undefined)
-    throw new UsageError(`--${name} is a time such as 500ms, 30s, 5m, 2h or 1d, not "${text}".`);
+  if (amount === undefined) return undefined;
   return Math.round(Number(amount) * unitMs[unit as keyof typeof unitMs]);
 }
 

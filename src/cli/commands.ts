@@ -23,6 +23,7 @@ import { migrate } from "./migrate.ts";
 import { promote } from "./promote.ts";
 import { queuesList } from "./queues-list.ts";
 import { queuesPause, queuesResume } from "./queues-pause.ts";
+import { queuesSet, queuesShow } from "./queues-settings.ts";
 import { serve } from "./serve.ts";
 import { top } from "./top.ts";
 import { triggersDisable, triggersEnable, triggersList, triggersShow } from "./triggers.ts";
@@ -43,7 +44,7 @@ export const sections: readonly Section[] = [
     commands: [
       ...[top, explain],
       ...[jobsList, jobsShow, jobsTail, jobsCancel, jobsRetry],
-      ...[queuesList, queuesPause, queuesResume],
+      ...[queuesList, queuesShow, queuesSet, queuesPause, queuesResume],
       ...[dlqList, dlqShow, dlqReprocess, dlqDiscard],
       ...[triggersList, triggersShow, triggersEnable, triggersDisable],
       breakers,

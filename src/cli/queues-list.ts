@@ -7,7 +7,7 @@ import { age, type Column, table } from "./text.ts";
 const help = `millrace queues – how each queue does
 
 Usage: millrace queues [options]
-       millrace queues pause|resume <name> …      (millrace queues pause --help)
+       millrace queues show|set|pause|resume <name> …      (millrace queues set --help)
 
 WAITING is delayed and ready together; OLDEST is how long the oldest ready job has been ready;
 DEAD is how many dead letters there are. Reads counters and indexes only, so it may be asked as

@@ -1,9 +1,7 @@
-import type { Millrace } from "../client/millrace.ts";
-import { MillraceError } from "../domain/errors.ts";
-import { suggest } from "../domain/suggest.ts";
 import { actorHelp, actorOf, actorOptions } from "./actor.ts";
 import { type Command, textOption, type Values } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
+import { needQueue } from "./queue-lookup.ts";
 import type { Terminal } from "./terminal.ts";
 
 const verbs = {
@@ -72,17 +70,6 @@ Examples:
       });
     },
   };
-}
-
-async function needQueue({ store }: Millrace, tenant: string, name: string): Promise<void> {
-  const queues = (await store.queues()).filter((queue) => queue.tenant === tenant);
-  if (queues.some((queue) => queue.name === name)) return;
-  const meant = suggest(
-    name,
-    queues.map((queue) => queue.name),
-  );
-  const hint = meant === undefined ? "" : ` Did you mean "${meant}"?`;
-  throw new MillraceError("QUEUE_NOT_FOUND", `There is no queue "${name}".${hint}`);
 }
 
 export const queuesPause = createPause("pause");

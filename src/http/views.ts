@@ -1,5 +1,6 @@
 // How things read over HTTP: snake_case, times as ISO 8601, tokens to their holders only.
 
+import { rateToWire } from "../client/http/queue-wire.ts";
 import type { Job } from "../domain/job.ts";
 import { itemStatus } from "../domain/job-state.ts";
 import { weightOf } from "../domain/priority.ts";
@@ -106,11 +107,11 @@ export const queueView = (queue: QueueRecord) => ({
   id: queue.id,
   tenant_id: queue.tenant === "" ? null : queue.tenant,
   name: queue.name,
+  paused: queue.paused,
   description: queue.description,
   max_retries: queue.maxAttempts === null ? null : queue.maxAttempts - 1,
   enforce_unique_reference: queue.enforceUniqueReference,
   is_active: queue.isActive,
-  paused: queue.paused,
   capacity: queue.capacity,
   warn_depth: queue.warnDepth,
   tenant_capacity: queue.tenantCapacity,
@@ -118,6 +119,15 @@ export const queueView = (queue: QueueRecord) => ({
   dead_retention_days: queue.deadRetentionDays,
   timeline_retention_days: queue.timelineRetentionDays,
   key_ttl_seconds: queue.keyTtlSeconds,
+  concurrency: queue.concurrency,
+  key_concurrency: queue.keyConcurrency,
+  throttle: rateToWire(queue.throttle),
+  key_throttle: rateToWire(queue.keyThrottle),
+  rate_limit: rateToWire(queue.rateLimit),
+  tenant_rate_limit: rateToWire(queue.tenantRateLimit),
+  ageing_step_ms: queue.ageingStepMs,
+  fair: queue.fair,
+  dead_letter_blocks_key: queue.deadLetterBlocksKey,
   external_id: queue.externalId,
   created_at: iso(queue.createdAt),
   updated_at: iso(queue.updatedAt),

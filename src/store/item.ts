@@ -83,6 +83,8 @@ export interface ItemStats {
   } | null;
   readonly oldestNewSeconds: number | null;
   readonly oldestInProgressSeconds: number | null;
+  /** False: there are more rows than were looked at. */
+  readonly isComplete: boolean;
 }
 
 export interface ItemStore {

@@ -160,6 +160,53 @@ describe("queues", () => {
     expect(unknown.code).toBe(3);
     expect(unknown.err).toContain('Did you mean "fast"?');
   });
+
+  test("show and set every setting, which holds from then on", async () => {
+    await millrace.configureQueue("tuned", {});
+    const set = (...words: string[]) => runHere("queues", "set", "tuned", ...words);
+    const by = ["--reason", "the bank asked", "--actor", "bo"];
+    const limits = ["concurrency=1", "throttle=100/60s", "rate_limit=2/1d", "fair=no"];
+    const done = await set(...limits, "max_retries=none", "description=for the bank", ...by);
+    expect([done.code, done.err]).toEqual([0, ""]);
+    const tuned = (await millrace.queues()).find(({ name }) => name === "tuned");
+    expect(tuned).toMatchObject({
+      ...{ concurrency: 1, throttle: { limit: 100, windowMs: 60_000 }, fair: false },
+      ...{ rateLimit: { limit: 2, windowMs: 86_400_000 }, maxAttempts: null },
+    });
+    const { out } = await runHere("queues", "show", "tuned");
+    for (const line of ["concurrency +1", "throttle +100/60s", "fair +no", "key_throttle +none"])
+      expect(out).toMatch(new RegExp(`^${line}$`, "m"));
+    expect(out).toBe(done.out);
+    const shown = JSON.parse((await runHere("queues", "show", "tuned", "--json")).out);
+    expect(shown).toMatchObject({ description: "for the bank", rate_limit: { limit: 2 } });
+    const tried = [];
+    for (let n = 0; n < 3; n++)
+      tried.push((await runHere("enqueue", "x", "--queue", "tuned")).code);
+    expect(tried).toEqual([0, 0, 4]);
+    const [entry] = await millrace.store.service.audit.list({ action: "queue_update" }, null, 1);
+    expect(entry).toMatchObject({ actor: "bo", reason: "the bank asked" });
+    const changed = ["concurrency", "throttle", "rate_limit", "fair", "max_retries", "description"];
+    expect(entry?.details).toEqual({ changed });
+    const { out: free } = await set("throttle=none", "--json");
+    expect(JSON.parse(free)).toMatchObject({ throttle: null, concurrency: 1 });
+  });
+
+  test("refuse settings that are none, and values that are wrong", async () => {
+    await millrace.configureQueue("tuned", {});
+    const refused = async (...words: string[]) => {
+      const { code, err } = await runHere("queues", "set", ...words);
+      return `${code} ${err}`;
+    };
+    expect(await refused("tuned", "concurency=1")).toMatch(/^2 .*Did you mean "concurrency"\?/);
+    expect(await refused("tuned")).toMatch(/^2 Which setting\?/);
+    expect(await refused("tuned", "concurrency")).toMatch(/^2 "concurrency" is no/);
+    expect(await refused("tuned", "concurrency=many")).toMatch(/^2 concurrency is a number/);
+    expect(await refused("tuned", "throttle=5")).toMatch(/^2 throttle is a rate/);
+    expect(await refused("tuned", "fair=5")).toMatch(/^2 fair is yes or no/);
+    expect(await refused("tuned", "concurrency=0")).toMatch(/"concurrency" has a wrong value/);
+    expect(await refused("tunde", "fair=no")).toMatch(/^3 .*Did you mean "tuned"\?/);
+    expect((await runHere("queues", "show", "tunde")).code).toBe(3);
+  });
 });
 
 describe("dead letters", () => {

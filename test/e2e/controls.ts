@@ -19,13 +19,35 @@ export function controlsSuite(dashboard: Dashboard): void {
     await dialog.getByRole("button", { name: "Make the queue" }).click();
     await heading(page, name).waitFor();
 
-    await page.getByLabel("Capacity").fill("500");
+    await page.getByLabel("Capacity", { exact: true }).fill("500");
     await page.getByLabel("Description").fill("for the mill");
     await button(page, "Save").click();
     await said(page, `${name} is changed.`);
     expect(await queueOf(name)).toMatchObject({
       ...{ capacity: 500, description: "for the mill", maxAttempts: 3, retentionDays: 30 },
     });
+    // Once the page shows what was saved, the form is a new one.
+    await sees(page, /for the mill/);
+
+    await page.getByLabel("Run at once", { exact: true }).fill("4");
+    await page.getByLabel("Start, at most").fill("20");
+    await page.getByLabel("Start: in so many seconds").fill("0.5");
+    await page.getByLabel("Tenants take turns").uncheck();
+    await page.getByLabel("Capacity", { exact: true }).fill("");
+    await button(page, "Save").click();
+    await until("it is limited", async () => (await queueOf(name))?.concurrency === 4);
+    const limited = await queueOf(name);
+    expect(limited).toMatchObject({ throttle: { limit: 20, windowMs: 500 }, fair: false });
+    expect(limited).toMatchObject({ capacity: null, keyThrottle: null, maxAttempts: 3 });
+    const path = `/api/audit?action=queue_update&target=${limited?.id}`;
+    const { entries } = await dashboard.call("GET", path);
+    const changed = ["capacity", "concurrency", "fair", "throttle"];
+    expect(entries[0].details.changed.sort()).toEqual(changed);
+    await page.getByText("of 500").waitFor({ state: "detached" });
+
+    await page.getByLabel("Start, at most").fill("");
+    await button(page, "Save").click();
+    await until("it is free", async () => (await queueOf(name))?.throttle === null);
 
     await button(page, `Pause ${name}`).click();
     await button(page, `Resume ${name}`).waitFor();

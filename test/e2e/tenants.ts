@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
+import { defineJob } from "../../src/index.ts";
 import type { Dashboard } from "../support/dashboard.ts";
 import { newQueue } from "../support/instance.ts";
 import { until } from "../support/until.ts";
-import { button, confirm, said } from "./steps.ts";
+import { button, confirm, queueId, said, sees } from "./steps.ts";
 
 export function tenantsSuite(dashboard: Dashboard): void {
   const tenantOf = async (name: string) =>
@@ -27,6 +28,19 @@ export function tenantsSuite(dashboard: Dashboard): void {
     expect(await tenantOf(name)).toMatchObject({
       ...{ weight: 7, rateLimit: { limit: 100, windowMs: 60_000 }, paused: false },
     });
+  });
+
+  test("of a queue that all use, a tenant is shown its own share", async () => {
+    const [name, tenant] = [newQueue(), newQueue()];
+    const job = defineJob({ type: "shared", queue: name });
+    await dashboard.millrace.enqueueMany(job, [1, 2, 3], { tenant });
+    await dashboard.millrace.enqueueMany(job, Array(8).fill(0), { tenant: "somebody-else" });
+    const key = await dashboard.key("manager", tenant);
+    const page = await dashboard.open(`/queues/${await queueId(dashboard, name)}`, { key });
+    await sees(page, `All tenants use this queue; the figures are those of ${tenant}.`);
+    await page.locator("dl, .figures").getByText("3", { exact: true }).first().waitFor();
+    expect(await page.getByLabel("Run at once", { exact: true }).isDisabled()).toBe(true);
+    expect(await page.content()).not.toContain("somebody-else");
   });
 
   test("a tenant is erased when its name is typed and a reason given", async () => {

@@ -250,11 +250,12 @@ export function accessSuite(): void {
         ["POST", "/pause", undefined],
         ["POST", "/resume", undefined],
         ["POST", "/purge", { notes: "mine now" }],
-        ["GET", "/stats", undefined],
       ] as const) {
         const answer = await http.call(method, path + end, { key: manager, body });
         expect([answer.status, answer.body.code], end).toEqual([403, "TENANT_FORBIDDEN"]);
       }
+      const { counts } = (await http.call("GET", `${path}/stats`, { key: manager })).body;
+      expect(counts).toEqual({ NEW: 0, IN_PROGRESS: 0, DONE: 0, FAILED: 0 });
       expect((await http.call("GET", next, { key: acme })).body.payload).toBe("acme's");
     });
   });

@@ -5,12 +5,13 @@ import { HttpServer } from "../../src/http/server.ts";
 import { Exposition } from "../support/exposition.ts";
 import { adminKey, send, useHttp } from "../support/http.ts";
 import { newQueue } from "../support/instance.ts";
+import { expectBothReadersToAgree } from "../support/second-reader.ts";
 import { until } from "../support/until.ts";
 
 export function metricsSuite(): void {
   const http = useHttp();
 
-  test("are text that a strict reader of Prometheus' format accepts", async () => {
+  test("are text that a strict reader of Prometheus' format accepts, and another reads alike", async () => {
     const queue = newQueue();
     const body = {
       jobs: [
@@ -22,6 +23,7 @@ export function metricsSuite(): void {
     const key = await http.key("staff");
     const answer = await http.call("GET", "/metrics", { key });
     expect(answer.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    expectBothReadersToAgree(answer.body);
     const read = new Exposition(answer.body);
     expect(read.value("millrace_jobs_enqueued_total", { queue, tenant: "" })).toBe(2);
     const route = "/api/jobs";

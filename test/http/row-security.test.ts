@@ -2,19 +2,13 @@
 
 import { randomUUID } from "node:crypto";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { HttpServer } from "../../src/http/server.ts";
 import { Millrace } from "../../src/index.ts";
-import type { Connection } from "../../src/store/postgres/connection.ts";
-import { createDeadLetterStore } from "../../src/store/postgres/dead-letter-search.ts";
-import { findItem } from "../../src/store/postgres/items.ts";
-import { searchJobs } from "../../src/store/postgres/job-search.ts";
-import { findJobs } from "../../src/store/postgres/read.ts";
-import { enterTenant, scoped } from "../../src/store/postgres/row-security.ts";
-import { Explainer } from "../support/explain.ts";
 import { adminKey, send, useHttp } from "../support/http.ts";
 import { dieOnce } from "../support/http-world.ts";
 import { newQueue } from "../support/instance.ts";
+import { rowSecurityPlansSuite } from "./row-security-plans.ts";
 
 const http = useHttp();
 
@@ -36,7 +30,9 @@ async function asTenant<T>(
   }
 }
 
-const ofTenant = ["job", "scheduled_job", "dead_job", "history", "job_label", "audit"];
+const ofJobs = ["job", "scheduled_job", "dead_job", "history", "job_label", "audit"];
+const settings = ["trigger", "webhook", "api_key"];
+const ofTenant = [...ofJobs, ...settings];
 const others = ["unique_name", "claim", "lease", "queue"];
 
 /** Every kind of row, of one tenant. */
@@ -54,7 +50,21 @@ async function fill(tenant: string) {
   await http.call("POST", `/api/jobs/${cancelled}/cancel`);
   const held = await post();
   await http.call("GET", `/api/queue-items/next?queue_id=${queue.id}`, { key });
-  return { queue, key, ids: [dead, cancelled, held, await post(), await post({ delay_ms: 9e6 })] };
+  const own = { tenant_id: tenant, name: made.name };
+  const cron = { type: "TIME", cron: "0 0 1 1 *", job_type: "t" };
+  const trigger = (await http.call("POST", "/api/triggers", { body: { ...own, ...cron } })).body.id;
+  const hook = { ...own, url: `https://${made.name}.example.com/` };
+  const webhook = (await http.call("POST", "/api/webhooks", { body: hook })).body.id;
+  const keys = (await http.call("GET", "/api/keys")).body.keys;
+  const keyId = keys.find((one: { tenant_id: string }) => one.tenant_id === tenant).id as string;
+  return {
+    queue,
+    key,
+    trigger,
+    webhook,
+    keyId,
+    ids: [dead, cancelled, held, await post(), await post({ delay_ms: 9e6 })],
+  };
 }
 
 let acme: Awaited<ReturnType<typeof fill>>;
@@ -69,7 +79,8 @@ describe("security 4: the role of tenants", () => {
     for (const tenant of [null, ""])
       for (const table of [...ofTenant, ...others, "trigger_batch"]) {
         const column = ["claim", "lease", "queue"].includes(table) ? "id" : "job_id";
-        const what = ofTenant.includes(table) ? "*" : table === "unique_name" ? "key" : column;
+        const isNamed = ofTenant.includes(table);
+        const what = isNamed ? "tenant" : table === "unique_name" ? "key" : column;
         const { rows } = await asTenant(tenant, (client) =>
           client.query(`select ${what} from millrace.${table}`),
         );
@@ -109,9 +120,13 @@ describe("security 4: the role of tenants", () => {
     const [partition] = await http.query<{ name: string }>(
       "select relname as name from pg_class where relname ~ '^history_\\d+_\\d+$' limit 1",
     );
-    for (const table of ["api_key", "webhook", "tenant", "trigger", partition?.name])
+    for (const table of ["tenant", "breaker", "session", "notification", partition?.name])
       await refused(`select from millrace.${table}`);
     await refused("select info from millrace.lease");
+    for (const secret of ["secret_hash", "old_secret_hash"])
+      await refused(`select ${secret} from millrace.api_key`);
+    for (const secret of ["signing_key", "old_signing_key"])
+      await refused(`select ${secret} from millrace.webhook`);
   });
 });
 
@@ -135,12 +150,51 @@ describe("security 4: what a tenant's call reads", () => {
     expect((await reads.deadLetters.statistics(undefined)).byStatus).toEqual({ pending_review: 1 });
     expect(await reads.queues.find(globex.queue.id)).toBe(null);
     expect((await reads.queues.list(null)).some(({ tenant }) => tenant === "globex")).toBe(false);
+    expect(await reads.triggers.find(globex.trigger)).toBe(null);
+    expect(await reads.triggers.find(acme.trigger)).toMatchObject({ tenant: "acme" });
+    expect((await reads.triggers.list({}, 9)).map(({ id }) => id)).toEqual([acme.trigger]);
+    expect(await reads.triggers.list({ tenant: "globex" }, 9)).toEqual([]);
+    expect((await reads.webhooks.list()).map(({ id }) => id)).toEqual([acme.webhook]);
+    expect(await reads.keys.find(globex.keyId)).toBe(null);
+    expect(await reads.keys.find(acme.keyId)).toMatchObject({ tenant: "acme" });
+    expect((await reads.keys.list(null)).every(({ tenant }) => tenant === "acme")).toBe(true);
+    expect(await reads.keys.list("globex")).toEqual([]);
     const entries = await reads.audit.list({}, null, 1_000);
     expect(new Set(entries.map(({ tenant }) => tenant))).toEqual(new Set(["acme"]));
     // Of whoever sees all, nothing is kept back.
-    expect(await service.readsOf(null).find([...acme.ids, ...globex.ids])).toHaveLength(10);
+    const all = service.readsOf(null);
+    expect(await all.find([...acme.ids, ...globex.ids])).toHaveLength(10);
+    const hooks = (await all.webhooks.list()).map(({ id }) => id);
+    expect(hooks).toEqual(expect.arrayContaining([acme.webhook, globex.webhook]));
+    expect(await all.triggers.list({}, 9)).toHaveLength(2);
+    expect(await all.keys.find(globex.keyId)).not.toBe(null);
     const held = await reads.item(acme.ids[2] ?? "");
     expect(held).toMatchObject({ robot: "robot of acme", lockExpiresAt: expect.any(Date) });
+  });
+
+  test("goes through the role: where that may not read, the tenant's key reads nothing", async () => {
+    const key = await http.key("admin", "acme");
+    const shared = (await http.call("POST", "/api/queues", { body: { name: newQueue() } })).body;
+    const paths = {
+      job: `/api/queues/${shared.id}/stats`,
+      trigger: `/api/triggers/${acme.trigger}`,
+      webhook: "/api/webhooks",
+      api_key: `/api/keys/${acme.keyId}`,
+    };
+    for (const [table, path] of Object.entries(paths)) {
+      const columns = table === "api_key" || table === "webhook" ? "(id, tenant, name)" : "";
+      const status = async (who?: string) =>
+        (await http.call("GET", path, who === undefined ? {} : { key: who })).status;
+      expect(await status(key), table).toBe(200);
+      await http.query(`revoke select ${columns} on millrace.${table} from millrace_tenant`);
+      try {
+        expect(await status(key), table).toBeGreaterThanOrEqual(500);
+        expect(await status(), table).toBe(200);
+      } finally {
+        await http.query(`grant select ${columns} on millrace.${table} to millrace_tenant`);
+      }
+      expect(await status(key), table).toBe(200);
+    }
   });
 
   test("leaves neither tenant nor role behind on a pooled connection", async () => {
@@ -156,76 +210,7 @@ describe("security 4: what a tenant's call reads", () => {
   });
 });
 
-describe("the plans under it", () => {
-  /** A tenant has 600 of 30,000 records. */
-  const mostLookedAt = 2_500;
-  let explainer: Explainer;
-  beforeAll(async () => {
-    await http.query(
-      `insert into millrace.history (id, state, created_at, finished_at, queue_id, claim_no, retention_days, weight,
-        attempt, max_attempts, crash_count, type, tenant, payload, reference, correlation_id)
-      select millrace.new_job_id(), 'completed', now(), now(), q.id, 1, q.retention_days, 0, 1, 1, 0, 't',
-        't' || n % 50, 'null', 'r' || n, 'c' || n
-      from millrace.queue q cross join generate_series(1, 30000) n where q.id = $1`,
-      [acme.queue.id],
-    );
-    await http.query(
-      `insert into millrace.dead_job (id, finished_at, created_at, queue_id, claim_no, weight, attempt, max_attempts,
-        crash_count, type, tenant, payload, error_class, error_fingerprint, error_message)
-      select millrace.new_job_id(), now(), now(), $1, 1, 0, 1, 1, 0, 't', 't' || n % 50, 'null', 'fatal', 'f', 'm'
-      from generate_series(1, 2000) n`,
-      [acme.queue.id],
-    );
-    await http.query(
-      `insert into millrace.job_label (tenant, name, value, job_id)
-      select tenant, 'n', (random() * 1000)::int::text, id from millrace.history`,
-    );
-    await http.query("analyze millrace.history, millrace.dead_job, millrace.job_label");
-    explainer = new Explainer(http.url, "force_generic_plan");
-  });
-  afterAll(() => explainer.close());
-
-  test("of what is looked up go through no more than what is asked for, by an index", async () => {
-    const [row] = await http.query<{ id: string }>(
-      "select id from millrace.history where tenant = 't7' limit 1",
-    );
-    const id = row?.id ?? "";
-    const asked: Record<string, (reader: Pick<Connection, "query">) => Promise<unknown>> = {
-      "by id": (reader) => findJobs(reader as never, [id]),
-      "an item": (reader) => findItem(reader as never, id),
-      ...Object.fromEntries(
-        [
-          { tenant: "t7", reference: "r8" },
-          { tenant: "t7", correlationId: "c8" },
-          { tenant: "t7", key: "k" },
-          { tenant: "t7", label: { name: "n", value: "7" } },
-        ].map((filter) => [
-          JSON.stringify(filter),
-          (reader) => searchJobs(reader as never, filter as never, null, 50),
-        ]),
-      ),
-      letters: (reader) => createDeadLetterStore(reader as never).list({ tenant: "t7" }, null, 50),
-    };
-    for (const [name, ask] of Object.entries(asked)) {
-      const plans = await explainer.explain(async (connection) => {
-        await connection.query({ name: "", text: "begin" });
-        await connection.query(enterTenant, ["t7"]);
-        await ask({
-          query: (source, values) => connection.query(scoped(source), values),
-        } as Connection);
-        await connection.query({ name: "", text: "rollback" });
-      });
-      for (const plan of plans) {
-        const names = plan.toString().matchAll(/"Relation Name": "((history|dead|job)_\w+)"/g);
-        for (const table of new Set([...names].map(([, found = ""]) => found))) {
-          const rows = plan.visits(table).reduce((sum, visit) => sum + visit.rows, 0);
-          expect(rows, `${name} goes through ${table}: ${plan.text}`).toBeLessThan(mostLookedAt);
-        }
-      }
-      expect(plans.length, name).toBeGreaterThan(1);
-    }
-  });
-});
+describe("the plans under it", () => rowSecurityPlansSuite(http, () => acme.queue.id));
 
 test("where the role may not be made everything works without it, and the cluster says so", async () => {
   const user = `plain_${randomUUID().slice(0, 8)}`;

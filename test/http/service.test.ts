@@ -21,10 +21,12 @@ import { jwtSuite } from "./jwt.ts";
 import { keysSuite } from "./keys.ts";
 import { labelsSuite } from "./labels.ts";
 import { metricsSuite } from "./metrics.ts";
+import { queueLimitsSuite } from "./queue-limits.ts";
 import { queuesSuite } from "./queues.ts";
 import { refusalsSuite } from "./refusals.ts";
 import { sessionsSuite } from "./sessions.ts";
 import { staticSuite } from "./static.ts";
+import { tenantSharesSuite } from "./tenant-shares.ts";
 import { tenantsSuite } from "./tenants.ts";
 
 describe("access", accessSuite);
@@ -42,6 +44,7 @@ describe("door", doorSuite);
 describe("explain", explainSuite);
 describe("labels", labelsSuite);
 describe("queues", queuesSuite);
+describe("limits of queues", queueLimitsSuite);
 describe("items", itemsSuite);
 describe("dead letters", deadLettersSuite);
 describe("audit", auditSuite);
@@ -49,6 +52,7 @@ describe("automation", automationSuite);
 describe("metrics", metricsSuite);
 describe("breakers", breakersSuite);
 describe("tenants", tenantsSuite);
+describe("shares", tenantSharesSuite);
 describe("refusals", refusalsSuite);
 
 test("every route was called with every answer and every refusal of its own that it declares", () => {

@@ -20,6 +20,7 @@ import { adminKey, send } from "../support/http.ts";
 import { newQueue, refusal, useMillrace } from "../support/instance.ts";
 import { Receiver } from "../support/receiver.ts";
 import { type RedisServer, startRedis } from "../support/redis-server.ts";
+import { expectBothReadersToAgree } from "../support/second-reader.ts";
 import { until } from "../support/until.ts";
 
 const instances = useMillrace();
@@ -263,6 +264,12 @@ describe("all of them", () => {
     "utf8",
   );
   const listed = [...guide.matchAll(/^\| `(millrace_\w+)`/gm)].map(([, name]) => name ?? "");
+
+  test("are read alike by a parser that is not ours, histograms too", async () => {
+    const text = String((await call("GET", "/metrics")).body);
+    expect(text.match(/_bucket\{/g)?.length).toBeGreaterThan(100);
+    expectBothReadersToAgree(text);
+  });
 
   test("have moved, and are what the guide lists", async () => {
     const after = await scrape();

@@ -57,8 +57,11 @@ async function time(route: string, path: string, key = adminKey): Promise<Timing
 }
 
 test("answers every list, search and figure, and prints how long it takes", async () => {
-  const make = { name: "staff", role: "manager", tenant_id: "tenant-7" };
-  const { key } = (await send(server.url, "POST", "/api/keys", { body: make })).body;
+  const keyOf = async (tenant_id: string): Promise<string> => {
+    const body = { name: "staff", role: "manager", tenant_id };
+    return (await send(server.url, "POST", "/api/keys", { body })).body.key;
+  };
+  const key = await keyOf("tenant-7");
   const { queues } = (await send(server.url, "GET", "/api/queues?limit=200")).body;
   const busiest = queues.find(({ name }: { name: string }) => name === "load-0").id;
   const [own] = (await send(server.url, "GET", "/api/jobs?tenant_id=tenant-7&state=ready")).body
@@ -101,6 +104,9 @@ test("answers every list, search and figure, and prints how long it takes", asyn
     ["as a tenant: job by id", `/api/jobs/${own.id}`, key],
     ["as a tenant: dead letters", dlq, key],
     ["as a tenant: statistics", "/api/jobs/admin/dlq/statistics", key],
+    ["as a tenant: share of a queue", `/api/queues/${busiest}/stats`, key],
+    ["the share of the largest", `/api/queues/${busiest}/stats`, await keyOf("tenant-0")],
+    ["the share of default", `/api/queues/${busiest}/stats`, await keyOf("default")],
   ];
   const timings: Timing[] = [];
   for (const [route, path, who] of asked) timings.push(await time(route, path, who));

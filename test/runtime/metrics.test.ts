@@ -3,6 +3,7 @@ import { Events } from "../../src/runtime/events.ts";
 import { countEvents } from "../../src/runtime/metric-events.ts";
 import { MetricsRegistry } from "../../src/runtime/metrics.ts";
 import { Exposition } from "../support/exposition.ts";
+import { expectBothReadersToAgree } from "../support/second-reader.ts";
 
 test("label values come back as they went in, whatever they hold", () => {
   const registry = new MetricsRegistry();
@@ -11,6 +12,7 @@ test("label values come back as they went in, whatever they hold", () => {
   for (const [i, name] of odd.entries()) counter.add([name], i + 1);
   const read = new Exposition(registry.text());
   for (const [i, name] of odd.entries()) expect(read.value("odd_total", { name })).toBe(i + 1);
+  expectBothReadersToAgree(registry.text());
 });
 
 test("a metric has a bounded number of series; the rest is counted as other", () => {
@@ -36,6 +38,8 @@ test("a histogram counts what is at most its bound, and everything in +Inf", () 
   expect(bucket("5")).toBe(4);
   expect(bucket("600")).toBe(4);
   expect(bucket("+Inf")).toBe(6);
+  histogram.observe(["other"], 3);
+  expectBothReadersToAgree(registry.text());
 });
 
 test("a name is given once, and a counter says that it is one", () => {

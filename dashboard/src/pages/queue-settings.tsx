@@ -3,53 +3,12 @@
 import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import type { Queue } from "../api/answers.ts";
-import { messageOf, send } from "../api/service.ts";
+import { send } from "../api/service.ts";
 import { useActions } from "../parts/actions.tsx";
 import { Dialog } from "../parts/dialog.tsx";
-import { FormEnd } from "../parts/form-end.tsx";
+import { FormEnd, Refusal } from "../parts/form-end.tsx";
 import { useSession } from "../shell/session.ts";
-
-interface NumberField {
-  readonly name: keyof Queue & string;
-  readonly label: string;
-  readonly least: number;
-  /** What an empty field means, where it may be empty. */
-  readonly empty?: string;
-}
-
-const numbers: readonly NumberField[] = [
-  { name: "max_retries", label: "Retries", least: 0, empty: "as the job's type says" },
-  { name: "capacity", label: "Capacity", least: 0, empty: "no limit" },
-  { name: "warn_depth", label: "Warn at depth", least: 0, empty: "never" },
-  { name: "retention_days", label: "Keep ended jobs, days", least: 1 },
-  {
-    ...{ name: "dead_retention_days", label: "Keep dead letters, days", least: 1 },
-    empty: "until dealt with",
-  },
-  {
-    ...{ name: "timeline_retention_days", label: "Keep timelines, days", least: 1 },
-    empty: "as long as jobs",
-  },
-  { name: "key_ttl_seconds", label: "Keep keys, seconds", least: 1 },
-];
-
-/** What differs from the queue as it is; an empty field is null where that has a meaning. */
-function changesIn(form: FormData, queue: Queue): Record<string, unknown> {
-  const changes: Record<string, unknown> = {};
-  for (const { name, empty } of numbers) {
-    const text = String(form.get(name) ?? "").trim();
-    const value = text === "" ? null : Number(text);
-    const isMeant = value !== null || (empty !== undefined && name !== "max_retries");
-    if (isMeant && value !== queue[name]) changes[name] = value;
-  }
-  const description = String(form.get("description") ?? "").trim() || null;
-  if (description !== queue.description) changes.description = description;
-  for (const name of ["enforce_unique_reference", "is_active"] as const) {
-    const value = form.get(name) === "on";
-    if (value !== queue[name]) changes[name] = value;
-  }
-  return changes;
-}
+import { changesIn, QueueFields } from "./queue-fields.tsx";
 
 export function QueueSettings({ queue, isFixed }: { queue: Queue; isFixed: boolean }) {
   const { say, refresh } = useActions();
@@ -70,42 +29,8 @@ export function QueueSettings({ queue, isFixed }: { queue: Queue; isFixed: boole
   return (
     <form onSubmit={(event) => void save(event)}>
       <fieldset className="stack" disabled={isFixed}>
-        <label>
-          Description
-          <input name="description" defaultValue={queue.description ?? ""} maxLength={2_000} />
-        </label>
-        <div className="fields">
-          {numbers.map(({ name, label, least, empty }) => (
-            <label key={name}>
-              {label}
-              <input
-                name={name}
-                type="number"
-                min={least}
-                required={empty === undefined}
-                placeholder={empty}
-                defaultValue={(queue[name] as number | null) ?? ""}
-              />
-            </label>
-          ))}
-        </div>
-        <label className="check">
-          <input
-            type="checkbox"
-            name="enforce_unique_reference"
-            defaultChecked={queue.enforce_unique_reference}
-          />
-          References are unique
-        </label>
-        <label className="check">
-          <input type="checkbox" name="is_active" defaultChecked={queue.is_active} />
-          Active: it accepts and serves
-        </label>
-        {problem === null ? null : (
-          <div className="note-box" data-tone="bad" role="alert">
-            {messageOf(problem)}
-          </div>
-        )}
+        <QueueFields queue={queue} />
+        <Refusal problem={problem} />
         {isFixed ? null : (
           <div className="row">
             <button type="submit" className="primary">

@@ -2,9 +2,9 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Queue, QueueStats } from "../api/answers.ts";
 import * as queries from "../api/queries.ts";
-import { codeOf } from "../api/service.ts";
 import { Failure, Figures, Loaded, Page, Panel } from "../parts/page.tsx";
 import { brief, duration, short } from "../parts/words.ts";
+import { useSession } from "../shell/session.ts";
 import { DeleteButton, PauseButton, PurgeButton, useMayChange } from "./queue-actions.tsx";
 import { QueueSettings } from "./queue-settings.tsx";
 import { QueueMark } from "./queues.tsx";
@@ -39,9 +39,8 @@ function Details({ queue }: { queue: Queue }) {
         ) : null
       }
     >
-      {codeOf(stats.error) === "TENANT_FORBIDDEN" ? (
-        <div className="note-box">The figures of a shared queue are for keys of all tenants.</div>
-      ) : stats.error !== null && stats.data === undefined ? (
+      <Share queue={queue} stats={stats.data} />
+      {stats.error !== null && stats.data === undefined ? (
         <Failure error={stats.error} />
       ) : (
         <Stats stats={stats.data} queue={queue} />
@@ -57,6 +56,18 @@ function Details({ queue }: { queue: Queue }) {
         <QueueSettings key={queue.updated_at} queue={queue} isFixed={!mayChange} />
       </Panel>
     </Page>
+  );
+}
+
+/** What all tenants use is counted for each of them alone. */
+function Share({ queue, stats }: { queue: Queue; stats: QueueStats | undefined }) {
+  const { tenant } = useSession();
+  if (tenant === null || queue.tenant_id !== null) return null;
+  return (
+    <div className="note-box">
+      All tenants use this queue; the figures are those of {tenant}.
+      {stats?.is_complete === false ? " It has more jobs than are counted here." : null}
+    </div>
   );
 }
 

@@ -3,7 +3,7 @@
 
 import { MillraceError } from "../../domain/errors.ts";
 import { isTerminal } from "../../domain/job-state.ts";
-import type { Queue, QueueSettings } from "../../store/queue.ts";
+import type { QueueSettings } from "../../store/queue.ts";
 import type { Enqueued, Reprocessed, WorkerPresence } from "../../store/store.ts";
 import type { JobDefinition } from "../../worker/job-definition.ts";
 import type { EnqueueOptions } from "../new-job.ts";
@@ -17,6 +17,7 @@ import {
   pauseQueue,
   type RemoteDeadLetter,
   type RemoteDeadLetterFilter,
+  type RemoteQueue,
 } from "./operations.ts";
 import {
   type FoundJob,
@@ -181,20 +182,20 @@ export class HttpClient {
     return listDeadLetters(this.#caller, filter, limit);
   }
 
-  queues(): Promise<Queue[]> {
+  queues(): Promise<RemoteQueue[]> {
     return listQueues(this.#caller);
   }
 
   /** Changes the queue of this name, or makes it. */
-  configureQueue(name: string, settings: QueueSettings): Promise<Queue> {
+  configureQueue(name: string, settings: QueueSettings): Promise<RemoteQueue> {
     return configureQueue(this.#caller, name, settings);
   }
 
-  pauseQueue(name: string): Promise<Queue> {
+  pauseQueue(name: string): Promise<RemoteQueue> {
     return pauseQueue(this.#caller, name, true);
   }
 
-  resumeQueue(name: string): Promise<Queue> {
+  resumeQueue(name: string): Promise<RemoteQueue> {
     return pauseQueue(this.#caller, name, false);
   }
 
@@ -208,16 +209,19 @@ export class HttpClient {
     options: RemoteEnqueueOptions,
   ): Wire {
     const definition = job as JobDefinition;
+    const { rules } = definition;
     const tenant = options.tenant ?? this.#caller.tenant;
     const named = {
       tenant_id: tenant,
       idempotency_key: options.key,
       correlation_id: options.correlationId,
       reference: options.reference,
-      priority: options.priority ?? definition.priority,
+      priority: options.priority ?? rules?.priority?.(payload) ?? definition.priority,
       category: definition.category,
       labels: definition.labels,
-      delay_ms: options.delayMs,
+      ordering_key: options.orderingKey ?? rules?.orderingKey?.(payload),
+      limit_key: options.limitKey ?? rules?.limitKey?.(payload),
+      delay_ms: options.delayMs ?? rules?.delayMs?.(payload),
       expires_in_ms: options.expiresInMs ?? definition.expiresInMs,
       max_attempts: options.maxAttempts ?? definition.maxAttempts,
     };

@@ -3,7 +3,9 @@
 import { MillraceError } from "../../domain/errors.ts";
 import type { Queue, QueueSettings } from "../../store/queue.ts";
 import type { WorkerPresence } from "../../store/store.ts";
+import { checkQueueSettings } from "../queue-settings.ts";
 import type { HttpCaller } from "./caller.ts";
+import { settingsToWire, wireToSettings } from "./queue-wire.ts";
 
 export interface RemoteDeadLetterFilter {
   readonly queue?: string;
@@ -26,45 +28,23 @@ export interface RemoteDeadLetter {
   readonly diedAt: Date;
 }
 
+/** Without what only workers need to know. */
+export type RemoteQueue = Omit<Queue, "controlled" | "firstTenant" | "laned">;
+
 type Wire = Record<string, unknown>;
 const page = 200;
 
-const fields = {
-  description: "description",
-  isActive: "is_active",
-  enforceUniqueReference: "enforce_unique_reference",
-  capacity: "capacity",
-  warnDepth: "warn_depth",
-  retentionDays: "retention_days",
-  deadRetentionDays: "dead_retention_days",
-  timelineRetentionDays: "timeline_retention_days",
-  keyTtlSeconds: "key_ttl_seconds",
-} as const;
-
-const toQueue = (wire: Wire): Queue =>
+const toQueue = (wire: Wire): RemoteQueue =>
   ({
-    ...Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, wire[field]])),
+    ...wireToSettings(wire),
     id: wire.id,
     tenant: wire.tenant_id ?? "",
     name: wire.name,
     paused: wire.paused,
-    maxAttempts: wire.max_retries === null ? null : Number(wire.max_retries) + 1,
-  }) as Queue;
+  }) as RemoteQueue;
 
-function toWire(settings: QueueSettings): Wire {
-  const { maxAttempts, ...others } = settings;
-  if (maxAttempts === null)
-    throw new MillraceError("OPTION_INVALID", "Over HTTP maxAttempts is a number.");
-  const wire = Object.entries(others).map(([name, value]) => [
-    fields[name as keyof typeof fields],
-    value,
-  ]);
-  const retries = maxAttempts === undefined ? {} : { max_retries: maxAttempts - 1 };
-  return { ...Object.fromEntries(wire), ...retries };
-}
-
-export async function listQueues(caller: HttpCaller): Promise<Queue[]> {
-  const queues: Queue[] = [];
+export async function listQueues(caller: HttpCaller): Promise<RemoteQueue[]> {
+  const queues: RemoteQueue[] = [];
   for (let cursor: string | undefined; ; ) {
     const query = { tenant_id: caller.tenant, limit: page, cursor };
     const answer = await caller.call<{ queues: Wire[]; next_cursor: string | null }>(
@@ -77,7 +57,7 @@ export async function listQueues(caller: HttpCaller): Promise<Queue[]> {
 }
 
 /** The tenant's own queue of this name comes before a shared one. */
-async function findQueue(caller: HttpCaller, name: string): Promise<Queue | undefined> {
+async function findQueue(caller: HttpCaller, name: string): Promise<RemoteQueue | undefined> {
   const own = (await listQueues(caller)).filter((queue) => queue.name === name);
   return own.find(({ tenant }) => tenant !== "") ?? own[0];
 }
@@ -86,9 +66,10 @@ export async function configureQueue(
   caller: HttpCaller,
   name: string,
   settings: QueueSettings,
-): Promise<Queue> {
+): Promise<RemoteQueue> {
+  checkQueueSettings(settings);
   const found = await findQueue(caller, name);
-  const changes = toWire(settings);
+  const changes = settingsToWire(settings);
   if (found !== undefined)
     return toQueue(await caller.call<Wire>("PUT", `/api/queues/${found.id}`, { body: changes }));
   const tenant = caller.tenant === undefined ? {} : { tenant_id: caller.tenant };
@@ -100,7 +81,7 @@ export async function pauseQueue(
   caller: HttpCaller,
   name: string,
   paused: boolean,
-): Promise<Queue> {
+): Promise<RemoteQueue> {
   const found = await findQueue(caller, name);
   if (found === undefined)
     throw new MillraceError("QUEUE_NOT_FOUND", `There is no queue "${name}".`);

@@ -20,6 +20,8 @@ const newItem = {
   idempotency_key: field.name.optional(),
   correlation_id: field.name.optional(),
   labels: field.labelPaths.optional(),
+  ordering_key: field.orderingKey.optional(),
+  limit_key: field.limitKey.optional(),
   delay_ms: z
     .int()
     .min(0)

@@ -18,6 +18,8 @@ const newJob = z.strictObject({
   priority: field.name.optional().describe("A label: high, normal, low, or one of your own."),
   category: field.name.optional(),
   labels: field.labelPaths.optional(),
+  ordering_key: field.orderingKey.optional(),
+  limit_key: field.limitKey.optional(),
   delay_ms: milliseconds(0).optional(),
   expires_in_ms: milliseconds(1).optional(),
   max_attempts: z.int().min(1).max(1000).optional(),

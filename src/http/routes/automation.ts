@@ -10,14 +10,14 @@ import { triggerView, webhookView } from "../views.ts";
 
 const mostTriggers = 10_000;
 
-async function findTrigger(id: string, identity: Identity, { millrace }: Service) {
-  const trigger = await millrace.triggers.get(id);
+async function findTrigger(id: string, identity: Identity, { store }: Service) {
+  const trigger = await store.service.readsOf(identity.tenant).triggers.find(id);
   if (trigger === null || !maySee(identity, trigger.tenant))
     throw new MillraceError("TRIGGER_NOT_FOUND");
   return trigger;
 }
 
-const listTriggers = serve(contract.listTriggers, async ({ query, identity }, { millrace }) => {
+const listTriggers = serve(contract.listTriggers, async ({ query, identity }, { store }) => {
   const { type, name, limit } = query;
   const tenant = tenantToRead(identity, query.tenant_id);
   const filter = {
@@ -26,7 +26,8 @@ const listTriggers = serve(contract.listTriggers, async ({ query, identity }, { 
     ...(name === undefined ? {} : { name }),
   };
   const [after = ""] = readCursor("triggers", [uuidShape], query.cursor) ?? [];
-  const all = (await millrace.triggers.list(filter, mostTriggers))
+  const { triggers } = store.service.readsOf(identity.tenant);
+  const all = (await triggers.list(filter, mostTriggers))
     .sort((a, b) => (a.id < b.id ? -1 : 1))
     .filter(({ id }) => id > after);
   const shown = all.slice(0, limit);
@@ -105,8 +106,10 @@ const isOwn = ({ tenant }: Identity, webhook: Webhook) =>
   tenant === null || webhook.tenant === tenant;
 
 async function findWebhook(id: string, identity: Identity, { store }: Service): Promise<Webhook> {
-  const webhook = await store.webhooks.find(id);
-  if (webhook === null || !isOwn(identity, webhook)) throw new MillraceError("WEBHOOK_NOT_FOUND");
+  const all = await store.service.readsOf(identity.tenant).webhooks.list();
+  const webhook = all.find((one) => one.id === id.toLowerCase());
+  if (webhook === undefined || !isOwn(identity, webhook))
+    throw new MillraceError("WEBHOOK_NOT_FOUND");
   return webhook;
 }
 
@@ -152,8 +155,9 @@ export const automationRoutes: readonly Served[] = [
   }),
   updateTrigger,
   deleteTrigger,
-  serve(contract.listWebhooks, async ({ identity }, { millrace }) => {
-    const own = (await millrace.webhooks.list()).filter((webhook) => isOwn(identity, webhook));
+  serve(contract.listWebhooks, async ({ identity }, { store }) => {
+    const all = await store.service.readsOf(identity.tenant).webhooks.list();
+    const own = all.filter((webhook) => isOwn(identity, webhook));
     return { status: 200 as const, body: { webhooks: own.map(webhookView) } };
   }),
   createWebhook,

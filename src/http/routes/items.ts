@@ -10,7 +10,7 @@ import * as contract from "../contract/items.ts";
 import { type Identity, maySee, tenantToActOn } from "../identity.ts";
 import { type Call, type Served, type Service, serve } from "../served.ts";
 import { itemView, leasedItemView, weightOfPriority } from "../views.ts";
-import { oneKey } from "./job-requests.ts";
+import { laneOptions, oneKey } from "./job-requests.ts";
 
 const defaultLeaseSeconds = 60;
 const deletedWithoutNotes = "deleted over HTTP";
@@ -61,6 +61,7 @@ async function add(
         ...(body.reference === undefined ? {} : { reference: body.reference }),
         ...(body.correlation_id === undefined ? {} : { correlationId: body.correlation_id }),
         ...(body.delay_ms === undefined ? {} : { delayMs: body.delay_ms }),
+        ...laneOptions(body),
       },
     },
   ]);

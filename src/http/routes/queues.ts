@@ -1,5 +1,5 @@
+import { wireToSettings } from "../../client/http/queue-wire.ts";
 import { MillraceError } from "../../domain/errors.ts";
-import type { QueueSettings } from "../../store/queue.ts";
 import type { QueueRecord } from "../../store/queue-admin.ts";
 import * as contract from "../contract/queues.ts";
 import { type Identity, maySee, tenantToRead } from "../identity.ts";
@@ -15,7 +15,7 @@ async function findQueue(id: number, identity: Identity, { store }: Service): Pr
   return queue;
 }
 
-/** What all tenants share is not one tenant's to change, nor its figures to read. */
+/** What all tenants share is not one tenant's to change. */
 async function ownQueue(id: number, identity: Identity, service: Service): Promise<QueueRecord> {
   const queue = await findQueue(id, identity, service);
   if (queue.tenant === "" && identity.tenant !== null)
@@ -65,35 +65,12 @@ async function change(
   { store, millrace }: Service,
 ): Promise<QueueRecord> {
   const { queues } = store.service;
-  const { id } = await store.configureQueue(tenant, name, toSettings(changes));
+  const { id } = await store.configureQueue(tenant, name, wireToSettings(changes));
   if (changes.external_id !== undefined) await queues.setExternalId(id, changes.external_id);
   millrace.queueCache.invalidate();
   const queue = await queues.find(id);
   if (queue === null) throw new MillraceError("QUEUE_NOT_FOUND");
   return queue;
-}
-
-const settingNames = {
-  description: "description",
-  enforce_unique_reference: "enforceUniqueReference",
-  is_active: "isActive",
-  capacity: "capacity",
-  warn_depth: "warnDepth",
-  tenant_capacity: "tenantCapacity",
-  retention_days: "retentionDays",
-  dead_retention_days: "deadRetentionDays",
-  timeline_retention_days: "timelineRetentionDays",
-  key_ttl_seconds: "keyTtlSeconds",
-} as const;
-
-function toSettings(changes: contract.QueueChanges): QueueSettings {
-  const settings: Record<string, unknown> = {};
-  for (const [name, setting] of Object.entries(settingNames)) {
-    const value = changes[name as keyof typeof settingNames];
-    if (value !== undefined) settings[setting] = value;
-  }
-  if (changes.max_retries !== undefined) settings.maxAttempts = changes.max_retries + 1;
-  return settings;
 }
 
 const update = serve(contract.updateQueue, async ({ params, body, identity }, service) => {
@@ -150,12 +127,13 @@ const purge = serve(contract.purgeQueue, async ({ params, body, identity }, serv
 });
 
 const stats = serve(contract.readQueueStats, async ({ params, identity }, service) => {
-  const { id } = await ownQueue(params.id, identity, service);
-  const found = await service.store.service.items.stats(id);
+  const queue = await findQueue(params.id, identity, service);
+  const found = await service.store.service.readsOf(identity.tenant).stats(queue);
   return {
     status: 200 as const,
     body: {
-      queue_id: id,
+      queue_id: queue.id,
+      is_complete: found.isComplete,
       counts: {
         NEW: found.new,
         IN_PROGRESS: found.inProgress,

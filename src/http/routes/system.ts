@@ -23,7 +23,7 @@ const readiness = serve(contract.readReadiness, async (_, { store }) => {
 });
 
 async function findKey(id: string, identity: Identity, { store }: Service): Promise<ApiKey> {
-  const key = await store.service.keys.find(id);
+  const key = await store.service.readsOf(identity.tenant).keys.find(id);
   // A key of all tenants is no business of one of them.
   if (key === null || (identity.tenant !== null && !maySee(identity, key.tenant ?? "")))
     throw new MillraceError("API_KEY_NOT_FOUND");
@@ -103,7 +103,7 @@ export const systemRoutes: readonly Served[] = [
   readiness,
   serve(contract.readOpenApi, async (_, { openApi }) => ({ status: 200 as const, body: openApi })),
   serve(contract.listKeys, async ({ identity }, { store }) => {
-    const keys = await store.service.keys.list(identity.tenant);
+    const keys = await store.service.readsOf(identity.tenant).keys.list(identity.tenant);
     return { status: 200 as const, body: { keys: keys.map(keyView) } };
   }),
   createKey,

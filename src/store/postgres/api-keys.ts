@@ -1,7 +1,7 @@
 // Keys of the HTTP service. Changes leave an audit entry; hashes are not in it.
 
 import type { ApiKey, ApiKeyStore, LiveApiKey, NewApiKey, Role } from "../api-key.ts";
-import type { Database } from "./database.ts";
+import type { Database, Reader } from "./database.ts";
 import { statement } from "./statement.ts";
 
 const columns = `id, tenant, name, role, rate_limit, expires_at, revoked_at, last_used_at, created_at`;
@@ -84,6 +84,14 @@ const toKey = (row: KeyRow): ApiKey => ({
   createdAt: row.created_at,
 });
 
+export const createKeyReads = (reader: Reader): Pick<ApiKeyStore, "list" | "find"> => ({
+  list: async (tenant) => (await reader.query<KeyRow>(list, [tenant])).map(toKey),
+  async find(id) {
+    const [row] = await reader.query<KeyRow>(find, [id]);
+    return row === undefined ? null : toKey(row);
+  },
+});
+
 export function createApiKeyStore(database: Database): ApiKeyStore {
   const one = async (...call: Parameters<Database["query"]>): Promise<ApiKey | null> => {
     const [row] = await database.query<KeyRow>(...call);
@@ -97,8 +105,7 @@ export function createApiKeyStore(database: Database): ApiKeyStore {
       if (made === null) throw new Error("the key could not be made");
       return made;
     },
-    list: async (tenant) => (await database.query<KeyRow>(list, [tenant])).map(toKey),
-    find: (id) => one(find, [id]),
+    ...createKeyReads(database),
     open: (id) => openKey(database, id),
     rotate: (id, secretHash, overlapMs, actor) => one(rotate, [id, secretHash, overlapMs, actor]),
     async revoke(id, actor) {

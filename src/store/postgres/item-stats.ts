@@ -90,5 +90,6 @@ export async function readItemStats(database: Database, queueId: number): Promis
     times: average === null ? null : { average, p50, p95, p99 },
     oldestNewSeconds: head?.seconds ?? null,
     oldestInProgressSeconds: row?.oldest_running ?? null,
+    isComplete: true,
   };
 }

@@ -13,8 +13,9 @@ export const rowSecurity = statement(
   "row_security",
   `select exists (
       select from pg_roles r where r.rolname = 'millrace_tenant' and pg_has_role(current_user, r.oid, 'member')
-    ) and exists (
-      select from pg_policy p where p.polrelid = 'millrace.job'::regclass and p.polname = 'tenant_rows'
+    ) and (
+      select count(*) = 2 from pg_policy p where p.polname = 'tenant_rows'
+        and p.polrelid in ('millrace.job'::regclass, 'millrace.api_key'::regclass)
     ) as is_on`,
 );
 

@@ -41,6 +41,9 @@ CREATE TABLE millrace.api_key (
   CONSTRAINT api_key_role_check CHECK ((role = ANY (ARRAY['producer'::text, 'robot'::text, 'staff'::text, 'manager'::text, 'admin'::text]))),
   CONSTRAINT api_key_secret_hash_check CHECK ((length(secret_hash) = 32))
 );
+ALTER TABLE millrace.api_key ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.api_key FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.api_key AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE TABLE millrace.audit (
   id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -641,6 +644,9 @@ END),
 CREATE INDEX trigger_arrival ON millrace.trigger USING btree (queue_id) WHERE (enabled AND on_arrival);
 CREATE INDEX trigger_due ON millrace.trigger USING btree (next_fire_at) WHERE enabled;
 CREATE TRIGGER tell_update AFTER UPDATE ON millrace.trigger REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION millrace.tell_trigger();
+ALTER TABLE millrace.trigger ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.trigger FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.trigger AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE TABLE millrace.trigger_batch (
   job_id uuid NOT NULL,
@@ -701,6 +707,9 @@ CREATE TABLE millrace.webhook (
   CONSTRAINT webhook_signing_key_check CHECK ((length(signing_key) = 32))
 ) WITH (fillfactor=70);
 CREATE TRIGGER tell_update AFTER UPDATE ON millrace.webhook FOR EACH ROW WHEN (((new.failing_since IS NULL) <> (old.failing_since IS NULL))) EXECUTE FUNCTION millrace.tell_webhook();
+ALTER TABLE millrace.webhook ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.webhook FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.webhook AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE OR REPLACE FUNCTION millrace.add_event(kind text, tenant text, data json)
  RETURNS void
@@ -1636,10 +1645,18 @@ begin
         'exists (select from %s.claim c where c.lease_id = lease.id)', home)),
       ('trigger_batch', '(job_id)', format(
         'exists (select from %s.job j where j.id = trigger_batch.job_id)
-          or exists (select from %1$s.scheduled_job j where j.id = trigger_batch.job_id)', home))
+          or exists (select from %1$s.scheduled_job j where j.id = trigger_batch.job_id)', home)),
+      ('trigger', '', own),
+      ('webhook', '(id, tenant, name, url, kinds, queues, is_active, failures, failing_since, last_error, last_failed_at,
+        last_delivered_at, created_at)', own),
+      ('api_key', '(id, tenant, name, role, rate_limit, expires_at, revoked_at, last_used_at, created_at)', own)
     ) t (name, columns, seen)
   loop
     execute format('grant select %s on %s.%I to millrace_tenant', secured.columns, home, secured.name);
+    -- What is secured already is not locked again.
+    continue when (select c.relrowsecurity and (select count(*) from pg_policy p
+        where p.polrelid = c.oid and p.polname in ('all_rows', 'tenant_rows')) = 2
+      from pg_class c where c.oid = format('%s.%I', home, secured.name)::regclass);
     execute format('alter table %s.%I enable row level security', home, secured.name);
     execute format('drop policy if exists all_rows on %s.%I', home, secured.name);
     execute format('drop policy if exists tenant_rows on %s.%I', home, secured.name);

@@ -8,7 +8,7 @@ import {
   type TriggerSettings,
 } from "../../domain/trigger.ts";
 import type { TriggerFilter, TriggerStore } from "../triggers.ts";
-import type { Database } from "./database.ts";
+import type { Database, Reader } from "./database.ts";
 import { isUniqueViolation } from "./failures.ts";
 import { statement } from "./statement.ts";
 import { settleItem } from "./trigger-items.ts";
@@ -66,7 +66,6 @@ export function triggerStore(
   database: Database,
   withPartitions: <T>(body: () => Promise<T>) => Promise<T>,
 ): TriggerStore {
-  const query: Query = (source, values) => database.query(source, values);
   return {
     create: (id, settings) =>
       database
@@ -82,14 +81,21 @@ export function triggerStore(
         return (await inside(remove, [id])).length > 0;
       });
     },
-    find: async (id) => (await readTriggers(query, { id }, 1))[0] ?? null,
-    list: (filter, limit) => readTriggers(query, filter, limit),
+    ...createTriggerReads(database),
     settleItem: (settlement) =>
       withPartitions(() =>
         database.transaction((inside) =>
           settleItem((source, values) => inside(source, values), settlement),
         ),
       ),
+  };
+}
+
+export function createTriggerReads(reader: Reader): Pick<TriggerStore, "find" | "list"> {
+  const query: Query = (source, values) => reader.query(source, values);
+  return {
+    find: async (id) => (await readTriggers(query, { id }, 1))[0] ?? null,
+    list: (filter, limit) => readTriggers(query, filter, limit),
   };
 }
 
