@@ -1,8 +1,5 @@
 import type { Clock } from "../runtime/clock.ts";
 
-/** A longer timer would fire at once; nobody waits for weeks. */
-export const longestTimerMs = 2_147_483_647;
-
 /** One timer, for the next moment something is due by the monotonic clock. */
 export class DueTimer {
   readonly #clock: Clock;
@@ -22,7 +19,7 @@ export class DueTimer {
     if (dueAt === Number.POSITIVE_INFINITY) return;
     const timer = { dueAt, cancel: new AbortController() };
     this.#set = timer;
-    const ms = Math.min(Math.max(0, Math.ceil(dueAt - this.#clock.monotonic())), longestTimerMs);
+    const ms = Math.max(0, Math.ceil(dueAt - this.#clock.monotonic()));
     void this.#clock.sleep(ms, timer.cancel.signal).then(() => {
       if (this.#set !== timer) return;
       this.#set = undefined;

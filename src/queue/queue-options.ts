@@ -1,7 +1,7 @@
 // What every queue refuses in the same words, before anything of the call has happened.
 
 import { MillraceError } from "../domain/errors.ts";
-import { longestTimerMs } from "./due-timer.ts";
+import { longestTimerMs } from "../runtime/clock.ts";
 import type {
   DequeueManyOptions,
   DequeueOptions,

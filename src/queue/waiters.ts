@@ -1,7 +1,6 @@
 // Takes that wait, first come, first served. Each ends by an item, its time, its signal or the queue's end.
 
 import type { Clock } from "../runtime/clock.ts";
-import { longestTimerMs } from "./due-timer.ts";
 import type { DequeueOptions } from "./queue.ts";
 
 interface Waiter<R> {
@@ -39,7 +38,7 @@ export class Waiters<R> {
       };
       this.#waiting.add(waiter);
       signal?.addEventListener("abort", giveUp, { once: true });
-      void this.#clock.sleep(Math.min(timeoutMs, longestTimerMs), over.signal).then(giveUp);
+      void this.#clock.sleep(timeoutMs, over.signal).then(giveUp);
     });
   }
 

@@ -1,3 +1,6 @@
+/** Longer than this a timer of Node's ends at once instead. */
+export const longestTimerMs = 2_147_483_647;
+
 /** Local time: for pacing and reporting only. What decides is always the database's now(). */
 export interface Clock {
   now(): Date;
@@ -18,7 +21,7 @@ export const systemClock: Clock = {
         signal?.removeEventListener("abort", done);
         resolve();
       };
-      const timer = setTimeout(done, ms);
+      const timer = setTimeout(done, Math.min(ms, longestTimerMs));
       signal?.addEventListener("abort", done, { once: true });
     }),
 };

@@ -1,3 +1,5 @@
+import { longestTimerMs } from "./clock.ts";
+
 /** A sleep that others can end. A wake-up that comes while nobody sleeps ends the next sleep at once. */
 export class WakeUp {
   #woken = false;
@@ -14,7 +16,7 @@ export class WakeUp {
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         this.#resolve = resolve;
-        timer = setTimeout(resolve, ms);
+        timer = setTimeout(resolve, Math.min(ms, longestTimerMs));
       });
       clearTimeout(timer);
       this.#resolve = null;

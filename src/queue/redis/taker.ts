@@ -1,6 +1,7 @@
 // Takes for everybody in this process who waits: one take at a time, as large as their wishes together.
 // When it comes back short, it sleeps until the queue's signal, the next due time, or a new wish.
 
+import { longestTimerMs } from "../../runtime/clock.ts";
 import { WakeUp } from "../../runtime/wake-up.ts";
 import type { DequeueOptions } from "../queue.ts";
 
@@ -25,7 +26,6 @@ interface Wish<I> {
 
 const mostAtOnce = 1_000;
 const longestSleepMs = 60_000;
-const longestTimerMs = 2_147_483_647;
 
 export class Taker<I> {
   readonly #options: TakerOptions<I>;

@@ -2,7 +2,7 @@
 // here: whether its commit happened is unknown, and only the caller knows how to find out.
 
 import pg from "pg";
-import type { Clock } from "../../runtime/clock.ts";
+import { type Clock, longestTimerMs } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import { isConnectionError } from "./failures.ts";
 import type { Renderer, Runner, RunStatement, Statement } from "./statement.ts";
@@ -83,7 +83,7 @@ class Patience {
   #timer: NodeJS.Timeout | null = null;
 
   constructor(ms: number) {
-    this.#ms = ms;
+    this.#ms = Math.min(ms, longestTimerMs);
   }
 
   start(giveUp: () => void): void {

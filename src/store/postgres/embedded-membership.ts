@@ -6,6 +6,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { MillraceError } from "../../domain/errors.ts";
+import { longestTimerMs } from "../../runtime/clock.ts";
 import { type Layout, readIfThere } from "./embedded-layout.ts";
 
 export interface KeeperState {
@@ -118,7 +119,7 @@ class Messages {
   }
 
   async next(withinMs?: number): Promise<Record<string, unknown> | undefined> {
-    const timer = setTimeout(() => this.#socket.destroy(), withinMs ?? 2 ** 31 - 1);
+    const timer = setTimeout(() => this.#socket.destroy(), withinMs ?? longestTimerMs);
     try {
       while (!this.#text.includes("\n")) {
         if (this.#socket.destroyed) return undefined;
