@@ -25,6 +25,7 @@ import { queuesSuite } from "./queues.ts";
 import { refusalsSuite } from "./refusals.ts";
 import { sessionsSuite } from "./sessions.ts";
 import { staticSuite } from "./static.ts";
+import { statisticsSuite } from "./statistics.ts";
 import { tenantsSuite } from "./tenants.ts";
 
 describe("access", accessSuite);
@@ -38,6 +39,7 @@ describe("events", eventsSuite);
 describe("event streams", eventStreamsSuite);
 describe("tokens", jwtSuite);
 describe("jobs", jobsSuite);
+describe("statistics", statisticsSuite);
 describe("door", doorSuite);
 describe("explain", explainSuite);
 describe("labels", labelsSuite);

@@ -255,6 +255,7 @@ export const readAdminStatistics = defineRoute({
       .max(mostSeriesMinutes)
       .default(30)
       .describe("How far `series` and `recent` go back."),
+    queue_id: field.queueId.optional().describe("This queue alone."),
   }),
   answers: {
     200: {
@@ -262,6 +263,8 @@ export const readAdminStatistics = defineRoute({
       body: response(
         "AdminStatistics",
         z.object({
+          from: field.timeOut.describe("So many minutes ago, or when the first queue was made."),
+          to: field.timeOut.describe("Now. A rate is `recent` by the time between the two."),
           totals: z.object({
             enqueued: z.number(),
             completed: z.number(),
@@ -291,5 +294,5 @@ export const readAdminStatistics = defineRoute({
       ),
     },
   },
-  refusals: [],
+  refusals: ["QUEUE_NOT_FOUND"],
 });

@@ -7,7 +7,13 @@ const days = z.int().min(1).max(3650);
 
 const settings = {
   description: field.text(2_000).nullable().optional(),
-  max_retries: z.int().min(0).max(999).optional(),
+  max_retries: z
+    .int()
+    .min(0)
+    .max(999)
+    .nullable()
+    .optional()
+    .describe("Null: as many as the job's type says."),
   enforce_unique_reference: z.boolean().optional(),
   is_active: z.boolean().optional().describe("False: refuses items and serves none."),
   capacity: z.int().min(0).max(most).nullable().optional(),
@@ -140,6 +146,8 @@ export const deleteQueue = defineRoute({
   refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN", "COUNT_MISMATCH"],
 });
 
+const pause = request("QueuePause", z.strictObject({ notes: field.notes.optional() })).optional();
+
 export const pauseQueue = defineRoute({
   id: "pauseQueue",
   tag,
@@ -148,6 +156,7 @@ export const pauseQueue = defineRoute({
   summary: "Serve nothing more from it; it goes on accepting",
   access: ["manager"],
   params,
+  body: pause,
   answers: { 200: { description: "The queue.", body: queue } },
   refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN"],
 });
@@ -160,6 +169,7 @@ export const resumeQueue = defineRoute({
   summary: "Serve it again",
   access: ["manager"],
   params,
+  body: pause,
   answers: { 200: { description: "The queue.", body: queue } },
   refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN"],
 });
