@@ -8,7 +8,7 @@ import { LiveProvider } from "./live/use-live.ts";
 import { ActionsProvider } from "./parts/actions.tsx";
 import { Failure } from "./parts/page.tsx";
 import { router } from "./router.tsx";
-import { SessionProvider, sessionQuery, useSessionQuery } from "./shell/session.ts";
+import { endSession, SessionProvider, useSessionQuery } from "./shell/session.ts";
 import { SignIn } from "./shell/sign-in.tsx";
 import "./style/tokens.css";
 import "./style/base.css";
@@ -23,7 +23,7 @@ const queries: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     // A session may end at any call; the page stays where it is, and asks for a key.
     onError: (error) => {
-      if (codeOf(error) === "UNAUTHENTICATED") queries.setQueryData(sessionQuery.queryKey, null);
+      if (codeOf(error) === "UNAUTHENTICATED") endSession(queries);
     },
   }),
 });
@@ -40,7 +40,7 @@ function App() {
         <Failure error={error} />
       </main>
     );
-  if (session === null) return <SignIn />;
+  if ("nobody" in session) return <SignIn why={session.nobody} />;
   return (
     <SessionProvider value={session}>
       <Connected />

@@ -3,10 +3,11 @@
 // program shares its queue with other processes, too.
 import { BreakerOpenError, Millrace } from "millrace";
 import { createQueue, Events, exponentialBackoff, QueueWorker } from "millrace/queue";
+import { ownDatabase } from "../own-database.mjs";
 import { createClickHub, createPayFeed } from "./platforms.mjs";
 import { createBooks, createReports, priorityOf } from "./reports.mjs";
 
-const millrace = await Millrace.connect({ logLevel: "error" });
+const millrace = await Millrace.connect({ ...ownDatabase(), logLevel: "error" });
 const began = Date.now();
 const say = (text) => console.log(`${String(Date.now() - began).padStart(5)} ms  ${text}`);
 

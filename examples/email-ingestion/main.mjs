@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { createEnvelope, defineJob, Millrace } from "millrace";
 import { HttpClient } from "millrace/client";
 import { HttpServer } from "millrace/http";
+import { ownDatabase } from "../own-database.mjs";
 import { createProvider } from "./mailboxes.mjs";
 
 const run = Date.now();
@@ -46,7 +47,7 @@ function envelope(references, name, correlationId) {
   });
 }
 
-const millrace = await Millrace.connect({ logLevel: "silent" });
+const millrace = await Millrace.connect({ ...ownDatabase(), logLevel: "silent" });
 const adminKey = randomUUID();
 const server = new HttpServer({ millrace, port: 0, adminKey });
 await server.start();

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { defineJob, Millrace } from "millrace";
 import { BusinessException, HttpClient, RobotWorker } from "millrace/client";
 import { HttpServer } from "millrace/http";
+import { ownDatabase } from "../own-database.mjs";
 import { readInvoice } from "./invoices.mjs";
 
 const run = Date.now();
@@ -12,7 +13,7 @@ const bookings = `invoice-bookings-${run}`;
 const say = (text) => console.log(text);
 
 // Usually `npx millrace serve --manager` in a process of its own, and robots elsewhere.
-const millrace = await Millrace.connect({ logLevel: "error" });
+const millrace = await Millrace.connect({ ...ownDatabase(), logLevel: "error" });
 const adminKey = randomUUID();
 const server = new HttpServer({ millrace, port: 0, adminKey });
 await server.start();

@@ -2,6 +2,7 @@
 // after a minute; a report may come an hour later. So passwords are `high` and reports `low`.
 import { setTimeout as pause } from "node:timers/promises";
 import { defineJob, Millrace } from "millrace";
+import { ownDatabase } from "../own-database.mjs";
 
 const queue = `messages-${Date.now()}`;
 const passwords = Number(process.env.PASSWORDS ?? 40);
@@ -24,14 +25,14 @@ const buildReport = defineJob({
   type: "report.build",
   queue,
   priority: "low",
-  expiresInMs: 600_000, // what this program leaves behind is cleared away
+  expiresInMs: 600_000, // what it leaves behind in a database that stays is cleared away
   async run() {
     await pause(20);
     built++;
   },
 });
 
-const millrace = await Millrace.connect({ logLevel: "error" });
+const millrace = await Millrace.connect({ ...ownDatabase(), logLevel: "error" });
 await millrace.work([sendOtp, buildReport], { concurrency: 20 });
 
 await askForPasswords(1); // opens the connections

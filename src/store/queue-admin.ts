@@ -44,6 +44,8 @@ export interface QueueSeries {
   readonly minutes: readonly { readonly at: Date; readonly counts: MinuteCounts }[];
   /** The same span as one sum for each queue that did something. */
   readonly queues: ReadonlyMap<number, MinuteCounts>;
+  /** Where the last minute stands, by the database's clock. */
+  readonly readAt: Date;
 }
 
 /** How long counts are kept by the minute; older ones are one sum per queue. */

@@ -2,7 +2,7 @@
 // says, commands run in their order, on the embedded database where the page names no other. And what an
 // example does only where there is Redis.
 
-import { cp, writeFile } from "node:fs/promises";
+import { cp, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase } from "../support/postgres.ts";
@@ -64,9 +64,25 @@ test("every page that has its reader keep files is followed here", () => {
   expect(pages.filter(isStory).map(({ file }) => file)).toEqual(["docs/quick-start.md"]);
 });
 
+const copyExamples = () =>
+  cp(join(root, "examples"), join(project.folder, "examples"), { recursive: true });
+
+test("an example leaves nothing behind: neither its folder nor one in its user's", async () => {
+  await copyExamples();
+  const before = await readdir(project.folder);
+  const { code, output } = await project.run(process.execPath, [
+    "examples/affiliate-reconciliation/main.mjs",
+  ]);
+  expect(code, output).toBe(0);
+  const [, folder = ""] = /^Data: in (\S+), which is removed at the end\.$/m.exec(output) ?? [];
+  expect(folder).toMatch(/millrace-example-/);
+  await expect(stat(folder)).rejects.toThrow("ENOENT");
+  expect(await readdir(project.folder)).toEqual(before);
+});
+
 test("one-time passwords beside reports: with two Redis servers each kind has its own", async () => {
   const folder = "examples/otp-beside-reports";
-  await cp(join(root, folder), join(project.folder, folder), { recursive: true });
+  await copyExamples();
   const second = await startRedis();
   try {
     const { code, output } = await project.run(process.execPath, [`${folder}/main.mjs`], {

@@ -60,7 +60,7 @@ export function accessibilitySuite(dashboard: Dashboard) {
       const page = await dashboard.open("/");
       await sees(page, "Send the first job");
       for (const [path, text] of [
-        ["/", "Send the first job"],
+        ["/", "npx millrace worker --demo"],
         ["/jobs", "No jobs yet"],
         ["/dead-letters", "Nothing waits for review"],
         ["/triggers", "No triggers"],
@@ -111,7 +111,11 @@ export function accessibilitySuite(dashboard: Dashboard) {
       await expectAccessible(unknown);
     });
 
-    test("nothing is wider than a phone, and its menu leads everywhere", async () => {
+    test("nothing is wider than a phone or out of sight, and its menu leads everywhere", async () => {
+      await deadJob(
+        dashboard,
+        "an error that is rather too long for the width of a phone's screen",
+      );
       await waitingJobs(dashboard, 2, { type: "a.job.type.with.a.rather.long.name.for.a.phone" });
       const page = await dashboard.open("/", { phone: true });
       for (const title of Object.values(titles)) {
@@ -124,6 +128,12 @@ export function accessibilitySuite(dashboard: Dashboard) {
           () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
         );
         expect([title, wider]).toEqual([title, 0]);
+        const outOfSight = await page.evaluate(() =>
+          [...document.querySelectorAll("main button, main td")]
+            .filter((one) => one.getBoundingClientRect().right > window.innerWidth)
+            .map((one) => one.textContent),
+        );
+        expect([title, outOfSight]).toEqual([title, []]);
       }
     });
   };

@@ -3,7 +3,7 @@ import { defineJob } from "../../src/index.ts";
 import type { Dashboard } from "../support/dashboard.ts";
 import { newQueue } from "../support/instance.ts";
 import { until } from "../support/until.ts";
-import { button, confirm, heading, queueId, said, sees, waitingJobs } from "./steps.ts";
+import { audited, button, confirm, heading, queueId, said, sees, waitingJobs } from "./steps.ts";
 
 export function controlsSuite(dashboard: Dashboard): void {
   const queueOf = async (name: string) =>
@@ -15,6 +15,7 @@ export function controlsSuite(dashboard: Dashboard): void {
     await button(page, "New queue…").click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name").fill(name);
+    expect(await dialog.getByLabel(/Retries/).inputValue()).toBe("");
     await dialog.getByLabel(/Retries/).fill("2");
     await dialog.getByRole("button", { name: "Make the queue" }).click();
     await heading(page, name).waitFor();
@@ -50,9 +51,13 @@ export function controlsSuite(dashboard: Dashboard): void {
     await until("it is free", async () => (await queueOf(name))?.throttle === null);
 
     await button(page, `Pause ${name}`).click();
+    await confirm(page, "Pause", { reason: "the bank sleeps" });
     await button(page, `Resume ${name}`).waitFor();
     expect((await queueOf(name))?.paused).toBe(true);
+    const paused = await audited(dashboard, String(await queueId(dashboard, name)), "queue_pause");
+    expect(paused?.reason).toBe("the bank sleeps");
     await button(page, `Resume ${name}`).click();
+    await confirm(page, "Resume");
     await button(page, `Pause ${name}`).waitFor();
     expect((await queueOf(name))?.paused).toBe(false);
 
@@ -66,6 +71,18 @@ export function controlsSuite(dashboard: Dashboard): void {
     await confirm(page, "Delete the queue", { typed: name });
     await heading(page, "Queues").waitFor();
     expect(await queueOf(name)).toBeUndefined();
+  });
+
+  test("a queue for which nobody says otherwise tries as often as the job's type says", async () => {
+    const name = `${newQueue()} with spaces!`;
+    const page = await dashboard.open("/queues");
+    await button(page, "New queue…").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill(name);
+    await sees(page, "A shell will want this name in quotes.");
+    await dialog.getByRole("button", { name: "Make the queue" }).click();
+    await heading(page, name).waitFor();
+    expect((await queueOf(name))?.maxAttempts).toBeNull();
   });
 
   test("queues are sorted and searched by the address", async () => {
@@ -146,8 +163,13 @@ export function controlsSuite(dashboard: Dashboard): void {
     await dashboard.millrace.configureQueue(name, {});
     const id = await queueId(dashboard, name);
     await dashboard.call("POST", `/api/queues/${id}/purge`, { body: { notes: `because ${name}` } });
+    await dashboard.call("POST", `/api/queues/${id}/pause`, { body: { notes: "they asked" } });
     const page = await dashboard.open("/audit?action=queue_purge");
     await sees(page, `because ${name}`);
+    await page.goto(`${dashboard.baseUrl}/audit?action=queue_pause`);
+    const row = page.locator("tr").filter({ hasText: "they asked" });
+    await row.getByRole("link", { name }).waitFor();
+    await row.getByText("the service's own key").waitFor();
     await page.getByLabel("Target").fill("nothing-like-this");
     await page.keyboard.press("Enter");
     await sees(page, "No entry");

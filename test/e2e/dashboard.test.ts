@@ -9,6 +9,7 @@ import { injectionSuite } from "./injection.ts";
 import { jobsSuite } from "./jobs.ts";
 import { keyboardSuite } from "./keyboard.ts";
 import { liveSuite } from "./live.ts";
+import { ratesSuite } from "./rates.ts";
 import { signInSuite } from "./sign-in.ts";
 import { tenantsSuite } from "./tenants.ts";
 
@@ -21,6 +22,7 @@ describe("the dashboard", () => {
   describe("controls", () => controlsSuite(dashboard));
   describe("tenants and keys", () => tenantsSuite(dashboard));
   describe("live updates", () => liveSuite(dashboard));
+  describe("rates", () => ratesSuite(dashboard));
   describe("keyboard", () => keyboardSuite(dashboard));
   describe("accessibility", () => accessibilitySuite(dashboard).pagesSuite());
   describe("security 11: hostile text", () => injectionSuite(dashboard));

@@ -11,8 +11,7 @@ export function jobsSuite(dashboard: Dashboard): void {
     const { queue, ids } = await waitingJobs(dashboard, 3, { type: "to.find", reference: "REF" });
     const page = await dashboard.open("/jobs");
     const rows = page.getByRole("region", { name: "Jobs" }).locator("tbody tr");
-    await page.getByLabel("Queue").fill(queue);
-    await page.keyboard.press("Enter");
+    await page.getByLabel("Queue").selectOption(queue);
     await until("its jobs are shown", async () => (await rows.count()) === 3);
     await button(page, "dead").click();
     await sees(page, "No job matches");
@@ -34,6 +33,25 @@ export function jobsSuite(dashboard: Dashboard): void {
       await until(`it is found by ${by}`, async () => (await rows.count()) === 1);
       await page.getByRole("link", { name: "to.find" }).waitFor();
     }
+  });
+
+  test("what cannot be an id is not asked for, and offered as something else", async () => {
+    await waitingJobs(dashboard, 1, { type: "by.reference", reference: "hello" });
+    const page = await dashboard.open("/jobs");
+    await page.locator('datalist option[value="by.reference"]').waitFor({ state: "attached" });
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.getByLabel("Search").fill("hello-0");
+    await page.keyboard.press("Enter");
+    await page
+      .getByRole("alert")
+      .getByText(/^“hello-0” is not a job id: one looks like/)
+      .waitFor();
+    expect(asked.filter((url) => url.includes("id=hello-0"))).toEqual([]);
+    await page.getByRole("alert").getByRole("link", { name: "reference" }).click();
+    await page.getByRole("link", { name: "by.reference" }).waitFor();
+    await page.goto(`${dashboard.baseUrl}/jobs?type=by`);
+    await sees(page, /found by their whole value: mail\.send, not mail/);
   });
 
   test("are paged through, and filters are kept", async () => {
@@ -78,6 +96,10 @@ export function jobsSuite(dashboard: Dashboard): void {
     await dashboard.millrace.pauseQueue(queue);
     const page = await dashboard.open(`/jobs/${ids[0]}`);
     await sees(page, `Queue "${queue}" is paused.`);
+    const body = { type: "later", queue: newQueue(), delay_ms: 3_600_000 };
+    const { id } = await dashboard.call("POST", "/api/jobs", { body });
+    await page.goto(`${dashboard.baseUrl}/jobs/${id}`);
+    await sees(page, /^It is delayed until \d\d \w+ \d{4}, \d\d:\d\d:\d\d\.$/);
   });
 
   test("are cancelled with a reason, and reprocessed as a linked job", async () => {

@@ -11,6 +11,8 @@ const everyPage = [
 export function signInSuite(dashboard: Dashboard): void {
   test("refuses a wrong key in words, and with the right one opens the page that was asked for", async () => {
     const page = await dashboard.openUnknown("/queues?sort=name");
+    await page.getByLabel("API key").waitFor();
+    expect(await page.getByRole("status").count()).toBe(0);
     await page.getByLabel("API key").fill("not-a-key-that-anybody-has");
     await button(page, "Sign in").click();
     await page
@@ -26,13 +28,23 @@ export function signInSuite(dashboard: Dashboard): void {
     expect(kept).not.toContain(adminKey);
   });
 
-  test("takes a ticket once, and out of the address at once", async () => {
+  test("takes a ticket once, and out of the address at once; then says that it is used up, or that the session has ended", async () => {
     const ticket = dashboard.server.createTicket();
     const page = await dashboard.openUnknown(`/jobs#ticket=${ticket}`);
     await heading(page, "Jobs").waitFor();
     expect(page.url()).toBe(`${dashboard.baseUrl}/jobs`);
+    await page.context().clearCookies();
+    await page.reload();
+    await page
+      .getByRole("status")
+      .getByText(/^The session has ended/)
+      .waitFor();
     const second = await dashboard.openUnknown(`/jobs#ticket=${ticket}`);
     await second.getByLabel("API key").waitFor();
+    await second
+      .getByRole("status")
+      .getByText(/^This link was used, or has expired/)
+      .waitFor();
     expect(second.url()).toBe(`${dashboard.baseUrl}/jobs`);
   });
 
@@ -44,6 +56,7 @@ export function signInSuite(dashboard: Dashboard): void {
     await other.goto(`${dashboard.baseUrl}/health`);
     await button(other, "Sign out").click();
     await other.getByLabel("API key").waitFor();
+    await other.getByRole("status").getByText("You are signed out.").waitFor();
     await page.reload();
     await page.getByLabel("API key").waitFor();
     expect(page.url()).toBe(`${dashboard.baseUrl}/queues`);

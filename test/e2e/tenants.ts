@@ -21,6 +21,8 @@ export function tenantsSuite(dashboard: Dashboard): void {
     await row.getByRole("button", { name: `Pause ${name}` }).waitFor();
     await row.getByRole("button", { name: "Limits…" }).click();
     const dialog = page.getByRole("dialog");
+    // It stands in a cell whose text is aligned to the right.
+    expect(await dialog.evaluate((one) => getComputedStyle(one).textAlign)).toBe("left");
     await dialog.getByLabel(/Share/).fill("7");
     await dialog.getByLabel("May enqueue").fill("100");
     await dialog.getByRole("button", { name: "Save" }).click();

@@ -260,35 +260,5 @@ export function jobsSuite(): void {
         await http.query("delete from millrace.history where type = 'ended'");
       }
     });
-
-    test("counts by queue", async () => {
-      const queue = newQueue();
-      await post({
-        jobs: [
-          { type: "t", queue },
-          { type: "t", queue },
-        ],
-      });
-      const { body } = await http.call("GET", "/api/jobs/admin/queue/statistics");
-      const own = body.queues.find(({ name }: { name: string }) => name === queue);
-      expect(own).toMatchObject({ enqueued: 2, depth: 2, completed: 0, tenant_id: null });
-      expect(body.totals.enqueued).toBeGreaterThanOrEqual(2);
-      expect(own.recent).toEqual({ enqueued: 2, completed: 0, retried: 0, dead: 0 });
-    });
-
-    test("tells minute by minute what came of the last ones", async () => {
-      const path = "/api/jobs/admin/queue/statistics";
-      const { series, queues } = (await http.call("GET", `${path}?minutes=60`)).body;
-      expect(series).toHaveLength(60);
-      const at = series.map((minute: { at: string }) => Date.parse(minute.at));
-      expect(at).toEqual(at.map((_: number, i: number) => at[0] + i * 60_000));
-      const sum = (list: { enqueued: number }[]) => list.reduce((n, one) => n + one.enqueued, 0);
-      const recent = queues.map((queue: { recent: { enqueued: number } }) => queue.recent);
-      expect(sum(series)).toBe(sum(recent));
-      expect(sum(series)).toBeGreaterThan(0);
-      expect((await http.call("GET", path)).body.series).toHaveLength(30);
-      for (const minutes of ["0", "61", "x"])
-        expect((await http.call("GET", `${path}?minutes=${minutes}`)).status).toBe(400);
-    });
   });
 }

@@ -27,6 +27,8 @@ export function queuesSuite(): void {
       const { queues } = (await http.call("GET", "/api/queues?tenant_id=acme&limit=200")).body;
       expect(queues).toContainEqual(changed.body);
       expect((await http.call("PUT", path, { body: { max_retries: -1 } })).status).toBe(400);
+      const asTypesSay = { body: { max_retries: null } };
+      expect((await http.call("PUT", path, asTypesSay)).body.max_retries).toBeNull();
       expect((await http.call("PUT", path, { body: { paused: true } })).status).toBe(400);
     });
 
@@ -58,7 +60,10 @@ export function queuesSuite(): void {
       const key = await http.key("robot", "acme");
       const add = () => http.call("POST", "/api/queue-items", { key, body: { queue_id: id } });
       const next = () => http.call("GET", `/api/queue-items/next?queue_id=${id}`, { key });
-      expect((await http.call("POST", `/api/queues/${id}/pause`)).body.paused).toBe(true);
+      const because = { body: { notes: "the bank sleeps" } };
+      expect((await http.call("POST", `/api/queues/${id}/pause`, because)).body.paused).toBe(true);
+      const trail = await http.call("GET", `/api/audit?action=queue_pause&target=${id}`);
+      expect(trail.body.entries).toMatchObject([{ reason: "the bank sleeps" }]);
       expect((await add()).status).toBe(201);
       expect((await next()).status).toBe(204);
       expect((await http.call("POST", `/api/queues/${id}/resume`)).body.paused).toBe(false);

@@ -26,6 +26,7 @@ import { queuesSuite } from "./queues.ts";
 import { refusalsSuite } from "./refusals.ts";
 import { sessionsSuite } from "./sessions.ts";
 import { staticSuite } from "./static.ts";
+import { statisticsSuite } from "./statistics.ts";
 import { tenantSharesSuite } from "./tenant-shares.ts";
 import { tenantsSuite } from "./tenants.ts";
 
@@ -40,6 +41,7 @@ describe("events", eventsSuite);
 describe("event streams", eventStreamsSuite);
 describe("tokens", jwtSuite);
 describe("jobs", jobsSuite);
+describe("statistics", statisticsSuite);
 describe("door", doorSuite);
 describe("explain", explainSuite);
 describe("labels", labelsSuite);

@@ -40,10 +40,10 @@ const read = <T>({ path, query = {}, topics = [], staleMs = 1_000, isList }: Rea
     ...(isList ? { placeholderData: keepPreviousData } : {}),
   });
 
-export const statistics = (minutes = 60) =>
+export const statistics = (minutes = 60, queue_id?: number) =>
   read<answers.Statistics>({
     path: "/api/jobs/admin/queue/statistics",
-    query: { minutes },
+    query: { minutes, queue_id },
     topics: ["counts"],
   });
 

@@ -1,6 +1,6 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
-import { type ReactNode, useState } from "react";
+import { getRouteApi } from "@tanstack/react-router";
+import { useState } from "react";
 import type { AuditEntry, AuditVerification } from "../api/answers.ts";
 import * as queries from "../api/queries.ts";
 import { get, messageOf } from "../api/service.ts";
@@ -10,23 +10,11 @@ import { type Column, Table } from "../parts/table.tsx";
 import { Text } from "../parts/text-field.tsx";
 import { plural } from "../parts/words.ts";
 import { useMay, useSession } from "../shell/session.ts";
+import { AuditActor, AuditTarget } from "./audit-names.tsx";
 
 const route = getRouteApi("/audit");
-const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
-
-function Target({ entry }: { entry: AuditEntry }): ReactNode {
-  const isJob = /^(?:job|dlq|dead)/.test(entry.action) && uuid.test(entry.target);
-  return isJob ? (
-    <Link to="/jobs/$id" params={{ id: entry.target }} className="mono" data-row>
-      {entry.target}
-    </Link>
-  ) : (
-    <span className="mono">{entry.target}</span>
-  );
-}
 
 const columns: readonly Column<AuditEntry>[] = [
-  { id: "no", header: "No.", align: "end", wide: true, cell: ({ no }) => no },
   { id: "at", header: "When", cell: ({ at }) => <Ago at={at} /> },
   {
     id: "action",
@@ -42,7 +30,7 @@ const columns: readonly Column<AuditEntry>[] = [
       </>
     ),
   },
-  { id: "target", header: "On", wide: true, cell: (entry) => <Target entry={entry} /> },
+  { id: "target", header: "On", wide: true, cell: (entry) => <AuditTarget entry={entry} /> },
   { id: "reason", header: "Why", cell: ({ reason }) => reason ?? <span className="soft">–</span> },
   {
     id: "actor",
@@ -50,11 +38,12 @@ const columns: readonly Column<AuditEntry>[] = [
     wide: true,
     cell: ({ actor, tenant_id }) => (
       <>
-        <span className="clip">{actor}</span>
+        <AuditActor actor={actor} />
         <span className="soft small clip">{tenant_id}</span>
       </>
     ),
   },
+  { id: "no", header: "No.", align: "end", wide: true, cell: ({ no }) => no },
 ];
 
 export function AuditPage() {
@@ -91,7 +80,7 @@ export function AuditPage() {
                 Loading…
               </p>
             ) : (
-              <Empty title="No entry" command="millrace audit verify">
+              <Empty title="No entry" command="npx millrace audit verify">
                 <p>What operators change is written here. The chain can be checked at any time:</p>
               </Empty>
             )
@@ -126,12 +115,12 @@ function Verify() {
   };
   return (
     <>
-      <span role="status" className={toneOf(result)}>
-        {sentenceOf(result)}
-      </span>
       <button type="button" disabled={isBusy} onClick={() => void verify()}>
         {isBusy ? "Verifying…" : "Verify the chain"}
       </button>
+      <span role="status" className={toneOf(result)}>
+        {sentenceOf(result)}
+      </span>
     </>
   );
 }

@@ -1,12 +1,18 @@
 import { Link } from "@tanstack/react-router";
 import type { QueueStats, Statistics } from "../api/answers.ts";
 import { Panel } from "../parts/page.tsx";
+import { failuresOf, perMinute, spanWords } from "../parts/rates.ts";
 import { type Column, Table } from "../parts/table.tsx";
-import { duration, rate, short } from "../parts/words.ts";
+import { duration, plural, rate, short } from "../parts/words.ts";
 
-type Row = Statistics["queues"][number] & { readonly stats: QueueStats | undefined };
+type Row = Statistics["queues"][number] & {
+  readonly stats: QueueStats | undefined;
+  /** Per minute; undefined: not known yet. */
+  readonly done: number | undefined;
+  readonly failed: number | undefined;
+};
 
-const minutes = 60;
+const rateOrNone = (value: number | undefined) => (value === undefined ? "–" : rate(value));
 
 const columns: readonly Column<Row>[] = [
   {
@@ -14,7 +20,13 @@ const columns: readonly Column<Row>[] = [
     header: "Queue",
     cell: ({ queue_id, name, tenant_id }) => (
       <>
-        <Link to="/queues/$id" params={{ id: String(queue_id) }} data-row>
+        <Link
+          to="/queues/$id"
+          params={{ id: String(queue_id) }}
+          className="name"
+          title={name}
+          data-row
+        >
           {name}
         </Link>
         {tenant_id === null ? null : <span className="soft"> {tenant_id}</span>}
@@ -26,14 +38,14 @@ const columns: readonly Column<Row>[] = [
     id: "rate",
     header: "Done /min",
     align: "end",
-    cell: ({ recent }) => rate(recent.completed / minutes),
+    cell: ({ done }) => rateOrNone(done),
   },
   {
     id: "failed",
     header: "Failed /min",
     align: "end",
     wide: true,
-    cell: ({ recent }) => rate((recent.retried + recent.dead) / minutes),
+    cell: ({ failed }) => rateOrNone(failed),
   },
   {
     id: "oldest",
@@ -56,15 +68,30 @@ const columns: readonly Column<Row>[] = [
 
 export function BusyQueues(props: {
   readonly queues: Statistics["queues"];
+  readonly lately: Statistics | undefined;
   readonly stats: ReadonlyMap<number, QueueStats | undefined>;
   readonly all: number;
 }) {
-  const rows = props.queues.map((queue) => ({ ...queue, stats: props.stats.get(queue.queue_id) }));
+  const { lately } = props;
+  const recent = new Map(lately?.queues.map((queue) => [queue.queue_id, queue.recent]));
+  const rows = props.queues.map((queue): Row => {
+    const counts = recent.get(queue.queue_id);
+    const known = lately !== undefined && counts !== undefined;
+    return {
+      ...{ ...queue, stats: props.stats.get(queue.queue_id) },
+      done: known ? perMinute(counts.completed, lately) : undefined,
+      failed: known ? perMinute(failuresOf(counts), lately) : undefined,
+    };
+  });
   return (
     <Panel
-      title="Busiest queues"
+      title={
+        <>
+          Busiest queues <small className="soft">/min: {spanWords(lately)}</small>
+        </>
+      }
       padded={false}
-      actions={<Link to="/queues">All {props.all} queues</Link>}
+      actions={<Link to="/queues">{plural(props.all, "queue")} in all</Link>}
     >
       <Table
         label="Busiest queues"

@@ -1,18 +1,22 @@
 import { useQuery } from "@tanstack/react-query";
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
+import type { JobSummary, Worker } from "../api/answers.ts";
 import * as queries from "../api/queries.ts";
 import { Text } from "../parts/text-field.tsx";
-import { useSession } from "../shell/session.ts";
+import { mayAct, useSession } from "../shell/session.ts";
 import { findBy, type JobSearch, states } from "./job-search.ts";
 
 interface FilterProps {
   readonly search: JobSearch;
+  readonly shown: readonly JobSummary[];
   readonly onChange: (search: JobSearch) => void;
 }
 
-export function JobFilter({ search, onChange }: FilterProps) {
+export function JobFilter({ search, shown, onChange }: FilterProps) {
   const { tenant } = useSession();
   const { data: queues = [] } = useQuery(queries.queues());
+  const names = [...new Set([...queues.map(({ name }) => name), search.queue ?? ""])];
+  const types = useTypes(shown);
   const set = (name: keyof JobSearch, value: string) => {
     const { cursor: _, [name]: __, ...others } = search;
     onChange(value === "" ? others : { ...others, [name]: value });
@@ -21,13 +25,16 @@ export function JobFilter({ search, onChange }: FilterProps) {
     <div className="stack filter">
       <div className="fields">
         <Find search={search} onChange={onChange} />
-        <Text
-          label="Queue"
-          value={search.queue}
-          list="queue-names"
-          onSet={(v) => set("queue", v)}
-        />
-        <Text label="Type" value={search.type} onSet={(v) => set("type", v)} />
+        <label>
+          Queue
+          <select value={search.queue ?? ""} onChange={(e) => set("queue", e.target.value)}>
+            <option value="">any</option>
+            {names.filter(Boolean).map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <Text label="Type" value={search.type} list="job-types" onSet={(v) => set("type", v)} />
         {tenant === null ? (
           <Text label="Tenant" value={search.tenant} onSet={(v) => set("tenant", v)} />
         ) : null}
@@ -41,15 +48,33 @@ export function JobFilter({ search, onChange }: FilterProps) {
             <option value="7d">in the last week</option>
           </select>
         </label>
-        <datalist id="queue-names">
-          {[...new Set(queues.map(({ name }) => name))].map((name) => (
-            <option key={name} value={name} />
+        <datalist id="job-types">
+          {types.map((type) => (
+            <option key={type} value={type} />
           ))}
         </datalist>
       </div>
       <States chosen={search.state} onSet={(value) => set("state", value)} />
     </div>
   );
+}
+
+/** Nobody promises the shape of what a worker says of itself. */
+function typesOf({ info }: Worker): readonly unknown[] {
+  const { types } = (info ?? {}) as { readonly types?: unknown };
+  return Array.isArray(types) ? types : [];
+}
+
+/** Nobody keeps a list of types: these are what workers say they run, and what was on this page. */
+function useTypes(shown: readonly JobSummary[]): readonly string[] {
+  const session = useSession();
+  const mayAsk = mayAct(session, "staff") && session.tenant === null;
+  const { data } = useQuery({ ...queries.workers(), enabled: mayAsk });
+  const seen = useRef(new Set<string>());
+  for (const { type } of shown) seen.current.add(type);
+  for (const worker of data?.workers ?? [])
+    for (const type of typesOf(worker)) seen.current.add(String(type));
+  return [...seen.current].sort();
 }
 
 function States({
@@ -77,7 +102,7 @@ function States({
   );
 }
 
-function Find({ search, onChange }: FilterProps) {
+function Find({ search, onChange }: Omit<FilterProps, "shown">) {
   const [by, setBy] = useState(search.by ?? "id");
   const [text, setText] = useState(search.find ?? "");
   useEffect(() => {

@@ -35,6 +35,19 @@ export const states = [
 
 const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
+/** What cannot be what it is searched as, in words; null: it may be. */
+export function problemOf({ by, find }: JobSearch): string | null {
+  const text = find?.trim() ?? "";
+  if (text === "") return null;
+  if (by === "id" && !uuid.test(text))
+    return `“${text}” is not a job id: one looks like ${sampleId}.`;
+  if (by === "label" && !/^[^:]+:./.test(text))
+    return `“${text}” is not a label: one looks like order.id:42.`;
+  return null;
+}
+
+const sampleId = "0198f3c2-7a41-7c55-9d02-6f1be3a8d950";
+
 /** Times are rounded, so that the question stays the same for a while and its answer can be kept. */
 export function toQuery(search: JobSearch, now: number): Query {
   const { find, state, queue, type, tenant, since, cursor } = search;

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { Fragment, useMemo, useState } from "react";
 import type { JobSummary } from "../api/answers.ts";
 import * as queries from "../api/queries.ts";
 import { messageOf } from "../api/service.ts";
@@ -12,7 +12,7 @@ import { duration, plural } from "../parts/words.ts";
 import { useMay } from "../shell/session.ts";
 import { actionable, actOn, type BulkAction, collect, mostAtOnce } from "./bulk.ts";
 import { JobFilter } from "./job-filter.tsx";
-import { describe, type JobSearch, toQuery } from "./job-search.ts";
+import { describe, findBy, type JobSearch, problemOf, toQuery } from "./job-search.ts";
 import { SavedFilters } from "./saved-filters.tsx";
 
 const route = getRouteApi("/jobs");
@@ -79,26 +79,54 @@ export function JobsPage() {
   const search = route.useSearch() as JobSearch;
   const navigate = route.useNavigate();
   const query = useMemo(() => toQuery(search, Date.now()), [search]);
-  const page = useQuery(queries.jobs(query));
+  const problem = problemOf(search);
+  const page = useQuery({ ...queries.jobs(query), enabled: problem === null });
   return (
     <Page title="Jobs" actions={<BulkButtons search={search} />}>
       <SavedFilters search={search} />
-      <JobFilter search={search} onChange={(next) => void navigate({ search: next })} />
-      <Loaded query={page}>
-        {({ jobs, next_cursor }) => (
-          <Panel title={describe(search)} padded={false}>
-            <Table
-              label="Jobs"
-              columns={columns}
-              rows={jobs}
-              keyOf={({ id }) => id}
-              empty={<NoJobs search={search} isMore={next_cursor !== null} />}
-            />
-            <Pager search={search} next={next_cursor} />
-          </Panel>
-        )}
-      </Loaded>
+      <JobFilter
+        search={search}
+        shown={page.data?.jobs ?? []}
+        onChange={(next) => void navigate({ search: next })}
+      />
+      {problem === null ? (
+        <Loaded query={page}>
+          {({ jobs, next_cursor }) => (
+            <Panel title={describe(search)} padded={false}>
+              <Table
+                label="Jobs"
+                columns={columns}
+                rows={jobs}
+                keyOf={({ id }) => id}
+                empty={<NoJobs search={search} isMore={next_cursor !== null} />}
+              />
+              <Pager search={search} next={next_cursor} />
+            </Panel>
+          )}
+        </Loaded>
+      ) : (
+        <NotSearched search={search} problem={problem} />
+      )}
     </Page>
+  );
+}
+
+/** What was typed may be something else: each of them is a click away. */
+function NotSearched({ search, problem }: { search: JobSearch; problem: string }) {
+  const { cursor: _, ...others } = search;
+  return (
+    <div className="note-box" data-tone="warn" role="alert">
+      {problem} Find it as{" "}
+      {(["reference", "idempotency_key", "correlation_id"] as const).map((by, i) => (
+        <Fragment key={by}>
+          {i === 0 ? "" : ", "}
+          <Link to="/jobs" search={{ ...others, by }}>
+            {findBy[by].toLowerCase()}
+          </Link>
+        </Fragment>
+      ))}
+      ?
+    </div>
   );
 }
 
@@ -109,13 +137,17 @@ function NoJobs({ search, isMore }: { search: JobSearch; isMore: boolean }) {
     return (
       <Empty title="No job matches">
         <p>
-          References, keys and ids are found by their whole value. <Link to="/jobs">All jobs</Link>
+          Types, tenants, references, keys and ids are found by their whole value: mail.send, not
+          mail. <Link to="/jobs">All jobs</Link>
         </p>
       </Empty>
     );
   return (
-    <Empty title="No jobs yet" command={`millrace enqueue echo '{"hello":"world"}'`}>
-      <p>Jobs appear here the moment they are enqueued. Try one:</p>
+    <Empty title="No jobs yet" command={`npx millrace enqueue echo '{"hello":"world"}'`}>
+      <p>
+        Jobs appear here the moment they are enqueued. Try one; it waits until a worker knows its
+        type, as <code>npx millrace worker --demo</code> does:
+      </p>
     </Empty>
   );
 }

@@ -63,8 +63,14 @@ export function KeysPanel() {
             rows={data.keys}
             keyOf={({ id }) => id}
             empty={
-              <Empty title="No keys yet" command="millrace keys create --name app --role producer">
-                <p>Programs and people sign in with keys; only a hash of each is stored.</p>
+              <Empty
+                title="No keys are stored yet"
+                command="npx millrace keys create --name app --role producer"
+              >
+                <p>
+                  The service's own admin key works without being listed: its environment holds it.
+                  Programs and people get keys from here; only a hash of each is stored.
+                </p>
               </Empty>
             }
           />

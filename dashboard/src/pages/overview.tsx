@@ -5,13 +5,14 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { QueueStats, Statistics } from "../api/answers.ts";
 import * as queries from "../api/queries.ts";
-import { Chart, type Line } from "../parts/chart.tsx";
-import { Empty } from "../parts/marks.tsx";
+import { Command, Empty } from "../parts/marks.tsx";
 import { type Figure, Figures, Loaded, Page, Panel } from "../parts/page.tsx";
+import { failuresOf, perMinute, rateMinutes, spanWords } from "../parts/rates.ts";
 import { brief, plural, rate, short } from "../parts/words.ts";
 import { useMay, useSession } from "../shell/session.ts";
 import { BusyQueues } from "./busy-queues.tsx";
 import { ClusterPanel } from "./cluster-panel.tsx";
+import { MinuteCharts } from "./minute-charts.tsx";
 import { ProblemList } from "./problems.tsx";
 
 /** Of so many queues the figures are read that cost a question each. */
@@ -47,11 +48,14 @@ function Numbers() {
 const FirstSteps = () => (
   <>
     <Panel title="Nothing has been enqueued yet" padded={false}>
-      <Empty title="Send the first job" command={`millrace enqueue echo '{"hello":"world"}'`}>
+      <Empty title="Send the first job" command={`npx millrace enqueue echo '{"hello":"world"}'`}>
         <p>
           From TypeScript it is one line, in your own transaction if you like:{" "}
-          <code>await millrace.enqueue(job, payload)</code>. From a shell:
+          <code>await millrace.enqueue(job, payload)</code>.
         </p>
+        <p>To see one run without writing code, start a worker that knows the job echo:</p>
+        <Command text="npx millrace worker --demo" />
+        <p>and send it one, from another terminal in the same folder:</p>
       </Empty>
     </Panel>
     <ClusterPanel />
@@ -60,21 +64,17 @@ const FirstSteps = () => (
 
 function Moving({ statistics }: { statistics: Statistics }) {
   const read = useMemo(() => toRead(statistics), [statistics]);
-  // A minute that is not over would look like a fall.
-  const over = useMemo(() => statistics.series.slice(0, -1), [statistics]);
+  const { data: lately } = useQuery(queries.statistics(rateMinutes));
   const stats = useQueries({
     queries: read.map(({ queue_id }) => queries.queueStats(queue_id)),
     combine: (results) => new Map(results.map(({ data }, i) => [read[i]?.queue_id ?? 0, data])),
   });
   return (
     <>
-      <Head statistics={statistics} stats={stats} />
+      <Head statistics={statistics} lately={lately} stats={stats} />
+      <MinuteCharts statistics={statistics} />
       <div className="split">
-        <Throughput series={over} />
-        <Failures series={over} />
-      </div>
-      <div className="split">
-        <BusyQueues queues={read} stats={stats} all={statistics.queues.length} />
+        <BusyQueues queues={read} lately={lately} stats={stats} all={statistics.queues.length} />
         <div className="stack">
           <ProblemList statistics={statistics} stats={stats} />
           <ClusterPanel />
@@ -96,14 +96,15 @@ function toRead({ queues }: Statistics): Statistics["queues"] {
 
 interface HeadProps {
   readonly statistics: Statistics;
+  readonly lately: Statistics | undefined;
   readonly stats: ReadonlyMap<number, QueueStats | undefined>;
 }
 
-function Head({ statistics, stats }: HeadProps) {
+function Head({ statistics, lately, stats }: HeadProps) {
   const { tenant } = useSession();
   const { data: letters } = useQuery(queries.deadLetterStatistics());
   const { data: workers } = useQuery({ ...queries.workers(), enabled: tenant === null });
-  const figures = figuresOf(statistics, [...stats.values()]);
+  const figures = figuresOf(statistics, lately, [...stats.values()]);
   const dead = letters?.by_status.pending_review ?? 0;
   figures.push({
     label: "Dead letters",
@@ -127,36 +128,44 @@ function Head({ statistics, stats }: HeadProps) {
   return <Figures figures={figures} />;
 }
 
-/** Rates are of the last five minutes that are over. */
+type Minute = Statistics["series"][number];
+
 function figuresOf(
-  { totals, series }: Statistics,
+  { totals }: Statistics,
+  lately: Statistics | undefined,
   stats: readonly (QueueStats | undefined)[],
 ): Figure[] {
-  const last = series.slice(-6, -1);
-  const perMinute = (pick: (minute: Statistics["series"][number]) => number) =>
-    last.length === 0 ? 0 : last.reduce((sum, minute) => sum + pick(minute), 0) / last.length;
-  const failing = perMinute(({ retried, dead }) => retried + dead);
+  const rateOf = (pick: (minute: Minute) => number): number | null =>
+    lately === undefined
+      ? null
+      : perMinute(
+          lately.series.reduce((sum, minute) => sum + pick(minute), 0),
+          lately,
+        );
+  const words = (value: number | null) => (value === null ? "–" : rate(value));
+  const over = spanWords(lately);
+  const failing = rateOf(failuresOf);
   const oldest = Math.max(0, ...stats.map((one) => one?.oldest_new_seconds ?? 0));
   const slowest = Math.max(0, ...stats.map((one) => one?.processing_ms?.p95 ?? 0));
   return [
     {
-      label: "Completed",
-      value: rate(perMinute(({ completed }) => completed)),
+      label: `Completed, ${over}`,
+      value: words(rateOf(({ completed }) => completed)),
       unit: "/min",
       note: `${short(totals.completed)} in all`,
     },
     {
-      label: "Enqueued",
-      value: rate(perMinute(({ enqueued }) => enqueued)),
+      label: `Enqueued, ${over}`,
+      value: words(rateOf(({ enqueued }) => enqueued)),
       unit: "/min",
       note: `${short(totals.enqueued)} in all`,
     },
     {
-      label: "Failing",
-      value: rate(failing),
+      label: `Failing, ${over}`,
+      value: words(failing),
       unit: "/min",
       note: "runs that failed",
-      ...(failing > 0 ? { tone: "warn" as const } : {}),
+      ...((failing ?? 0) > 0 ? { tone: "warn" as const } : {}),
     },
     { label: "Not ended", value: short(totals.depth), note: "waiting, delayed or running" },
     {
@@ -171,47 +180,4 @@ function figuresOf(
       note: "slowest queue",
     },
   ];
-}
-
-type Series = Statistics["series"];
-
-function Throughput({ series }: { series: Series }) {
-  const lines: Line[] = useMemo(
-    () => [
-      {
-        ...{ label: "Completed", colour: "--accent", isFilled: true },
-        values: series.map(({ completed }) => completed),
-      },
-      {
-        ...{ label: "Enqueued", colour: "--chart-2" },
-        values: series.map(({ enqueued }) => enqueued),
-      },
-    ],
-    [series],
-  );
-  const times = useMemo(() => series.map(({ at }) => at), [series]);
-  return (
-    <Panel title="Throughput per minute">
-      <Chart label="Jobs completed and enqueued per minute, the last hour" {...{ times, lines }} />
-    </Panel>
-  );
-}
-
-function Failures({ series }: { series: Series }) {
-  const lines: Line[] = useMemo(
-    () => [
-      {
-        ...{ label: "Tried again", colour: "--warn", isFilled: true },
-        values: series.map(({ retried }) => retried),
-      },
-      { ...{ label: "Dead", colour: "--bad" }, values: series.map(({ dead }) => dead) },
-    ],
-    [series],
-  );
-  const times = useMemo(() => series.map(({ at }) => at), [series]);
-  return (
-    <Panel title="Failures per minute">
-      <Chart label="Runs that failed per minute, the last hour" {...{ times, lines }} />
-    </Panel>
-  );
 }

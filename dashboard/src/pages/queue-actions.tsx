@@ -14,28 +14,31 @@ export function useMayChange(queue: Queue): boolean {
 
 export function PauseButton({ queue }: { queue: Queue }) {
   const mayChange = useMayChange(queue);
-  const { say, refresh } = useActions();
-  const verb = queue.paused ? "resume" : "pause";
-  const flip = async () => {
-    try {
-      await send("POST", `/api/queues/${queue.id}/${verb}`);
-      say(`${queue.name} is ${queue.paused ? "served again" : "paused; it goes on accepting"}.`);
-    } catch (error) {
-      say(messageOf(error));
-    }
-    await refresh();
-  };
+  const { confirm, say, refresh } = useActions();
   if (!mayChange) return null;
+  const { paused, name } = queue;
+  const verb = paused ? "Resume" : "Pause";
+  const ask = () =>
+    confirm({
+      title: `${verb} ${name}?`,
+      text: <p>{paused ? "What waits in it starts again." : pauseWords}</p>,
+      ...{ action: verb, reason: "optional" },
+      run: async (notes) => {
+        const path = `/api/queues/${queue.id}/${verb.toLowerCase()}`;
+        await send("POST", path, notes === "" ? {} : { notes });
+        say(`${name} is ${paused ? "served again" : "paused; it goes on accepting"}.`);
+        await refresh();
+      },
+    });
   return (
-    <button
-      type="button"
-      aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`}
-      onClick={() => void flip()}
-    >
-      {queue.paused ? "Resume" : "Pause"}
+    <button type="button" aria-label={`${verb} ${name}`} onClick={ask}>
+      {verb}…
     </button>
   );
 }
+
+const pauseWords =
+  "What runs goes on, nothing new starts. Jobs are accepted, and wait. The audit trail keeps the reason.";
 
 export function PurgeButton({ queue }: { queue: Queue }) {
   const { confirm, say, refresh } = useActions();

@@ -11,7 +11,7 @@ interface NumberField {
 }
 
 const numbers: readonly NumberField[] = [
-  { name: "max_retries", label: "Retries", least: 0, empty: "as the job's type says" },
+  { name: "max_retries", label: "Retries", least: 0, empty: "by job type" },
   { name: "capacity", label: "Capacity", least: 0, empty: "no limit" },
   { name: "tenant_capacity", label: "Capacity of each tenant", least: 0, empty: "no limit" },
   { name: "warn_depth", label: "Warn at depth", least: 0, empty: "never" },

@@ -43,18 +43,23 @@ export function QueueSettings({ queue, isFixed }: { queue: Queue; isFixed: boole
   );
 }
 
+/** Any printable name will do; these need no quotes anywhere. */
+const plain = /^[\w.:@-]*$/;
+
 export function NewQueueDialog({ onClose }: { onClose: () => void }) {
   const { tenant } = useSession();
   const { say, refresh } = useActions();
   const navigate = useNavigate();
   const [problem, setProblem] = useState<unknown>(null);
+  const [isQuoted, setQuoted] = useState(false);
   const make = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const owner = String(form.get("tenant") ?? "").trim();
+    const retries = String(form.get("retries") ?? "").trim();
     const body = {
       name: String(form.get("name")).trim(),
-      max_retries: Number(form.get("retries")),
+      max_retries: retries === "" ? null : Number(retries),
       ...(owner === "" ? {} : { tenant_id: owner }),
     };
     try {
@@ -72,11 +77,24 @@ export function NewQueueDialog({ onClose }: { onClose: () => void }) {
       <form className="stack" onSubmit={(event) => void make(event)}>
         <label>
           Name
-          <input name="name" required maxLength={200} autoComplete="off" />
+          <input
+            name="name"
+            required
+            maxLength={200}
+            autoComplete="off"
+            onChange={(event) => setQuoted(!plain.test(event.target.value))}
+          />
+          {isQuoted ? <span>A shell will want this name in quotes.</span> : null}
         </label>
         <label>
           Retries after a failure
-          <input name="retries" type="number" min={0} max={999} defaultValue={0} required />
+          <input
+            name="retries"
+            type="number"
+            min={0}
+            max={999}
+            placeholder="as the job's type says"
+          />
         </label>
         {tenant === null ? (
           <label>

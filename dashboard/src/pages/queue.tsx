@@ -3,8 +3,9 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Queue, QueueStats } from "../api/answers.ts";
 import * as queries from "../api/queries.ts";
 import { Failure, Figures, Loaded, Page, Panel } from "../parts/page.tsx";
-import { brief, duration, short } from "../parts/words.ts";
+import { brief, duration, plural, short } from "../parts/words.ts";
 import { useSession } from "../shell/session.ts";
+import { MinuteCharts } from "./minute-charts.tsx";
 import { DeleteButton, PauseButton, PurgeButton, useMayChange } from "./queue-actions.tsx";
 import { QueueSettings } from "./queue-settings.tsx";
 import { QueueMark } from "./queues.tsx";
@@ -20,6 +21,11 @@ export function QueuePage() {
 function Details({ queue }: { queue: Queue }) {
   const mayChange = useMayChange(queue);
   const stats = useQuery(queries.queueStats(queue.id));
+  const { data: statistics } = useQuery({
+    ...queries.statistics(60, queue.id),
+    // The figures of what all share are not for a tenant's eyes.
+    enabled: mayChange,
+  });
   return (
     <Page
       title={queue.name}
@@ -45,6 +51,7 @@ function Details({ queue }: { queue: Queue }) {
       ) : (
         <Stats stats={stats.data} queue={queue} />
       )}
+      {statistics === undefined ? null : <MinuteCharts statistics={statistics} />}
       <Panel
         title="Settings and limits"
         actions={
@@ -71,12 +78,20 @@ function Share({ queue, stats }: { queue: Queue; stats: QueueStats | undefined }
   );
 }
 
+/** What is delayed or will be tried again waits, and is not ready. */
+function oldestNote(oldest: number | null, waiting: number): string {
+  if (oldest !== null) return "waiting for a worker";
+  return waiting === 0 ? "nothing waits" : "all that wait are delayed";
+}
+
 function Stats({ stats, queue }: { stats: QueueStats | undefined; queue: Queue }) {
   const counts = stats?.counts;
   const times = stats?.processing_ms;
   const oldest = stats?.oldest_new_seconds ?? null;
   const longest = stats?.oldest_in_progress_seconds ?? null;
   const waiting = counts?.NEW ?? 0;
+  const failed = counts?.FAILED ?? 0;
+  const business = stats?.biz_exceptions ?? 0;
   const isDeep = queue.warn_depth !== null && waiting > queue.warn_depth;
   return (
     <Figures
@@ -95,18 +110,23 @@ function Stats({ stats, queue }: { stats: QueueStats | undefined; queue: Queue }
         { label: "Completed", value: short(counts?.DONE ?? 0), note: "in all" },
         {
           label: "Dead letters",
-          value: short(counts?.FAILED ?? 0),
-          note: (
-            <Link to="/dead-letters" search={{ queue: String(queue.id) }}>
-              {short(stats?.biz_exceptions ?? 0)} business
-            </Link>
-          ),
-          ...((counts?.FAILED ?? 0) > 0 ? { tone: "bad" as const } : {}),
+          value: short(failed),
+          note:
+            failed === 0 ? (
+              "none"
+            ) : (
+              <Link to="/dead-letters" search={{ queue: String(queue.id) }}>
+                {business === 0
+                  ? "look at them"
+                  : plural(business, "business exception", "of them business exceptions")}
+              </Link>
+            ),
+          ...(failed > 0 ? { tone: "bad" as const } : {}),
         },
         {
           label: "Oldest ready",
           value: oldest === null ? "–" : brief(oldest * 1_000),
-          note: "waiting for a worker",
+          note: oldestNote(oldest, waiting),
         },
         {
           label: "Run time, p50",

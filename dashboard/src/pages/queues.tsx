@@ -5,18 +5,22 @@ import type { Queue, Statistics } from "../api/answers.ts";
 import * as queries from "../api/queries.ts";
 import { Empty, Mark } from "../parts/marks.tsx";
 import { Loaded, Page, Panel } from "../parts/page.tsx";
+import { failuresOf, perMinute, rateMinutes, spanWords } from "../parts/rates.ts";
 import { type Column, Table } from "../parts/table.tsx";
 import { Text } from "../parts/text-field.tsx";
-import { rate, short } from "../parts/words.ts";
+import { plural, rate, short } from "../parts/words.ts";
 import { useMay } from "../shell/session.ts";
 import { PauseButton } from "./queue-actions.tsx";
 import { NewQueueDialog } from "./queue-settings.tsx";
 
 const route = getRouteApi("/queues");
 
-type Row = Queue & { readonly counts: Statistics["queues"][number] | undefined };
-
-const minutes = 5;
+type Row = Queue & {
+  readonly counts: Statistics["queues"][number] | undefined;
+  /** Per minute. */
+  readonly done: number;
+  readonly failed: number;
+};
 
 export function QueueMark({ queue }: { queue: Queue }) {
   if (!queue.is_active) return <Mark tone="bad">inactive</Mark>;
@@ -56,17 +60,16 @@ const columns: readonly Column<Row>[] = [
     id: "rate",
     header: "Done /min",
     align: "end",
-    sort: ({ counts }) => counts?.recent.completed ?? 0,
-    cell: ({ counts }) => (counts === undefined ? "–" : rate(counts.recent.completed / minutes)),
+    sort: ({ done }) => done,
+    cell: ({ counts, done }) => (counts === undefined ? "–" : rate(done)),
   },
   {
     id: "failed",
     header: "Failed /min",
     align: "end",
     wide: true,
-    sort: ({ counts }) => (counts?.recent.retried ?? 0) + (counts?.recent.dead ?? 0),
-    cell: ({ counts }) =>
-      counts === undefined ? "–" : rate((counts.recent.retried + counts.recent.dead) / minutes),
+    sort: ({ failed }) => failed,
+    cell: ({ counts, failed }) => (counts === undefined ? "–" : rate(failed)),
   },
   {
     id: "dead",
@@ -85,8 +88,10 @@ export function QueuesPage() {
   const isManager = useMay("manager");
   const [isMaking, setMaking] = useState(false);
   const queues = useQuery(queries.queues());
-  const { data: statistics } = useQuery({ ...queries.statistics(minutes), enabled: isManager });
-  const counts = new Map(statistics?.queues.map((one) => [one.queue_id, one]));
+  const { data: statistics } = useQuery({
+    ...queries.statistics(rateMinutes),
+    enabled: isManager,
+  });
   const set = (change: { find?: string; sort?: string }) =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true });
   return (
@@ -105,13 +110,17 @@ export function QueuesPage() {
       </div>
       <Loaded query={queues}>
         {(all) => (
-          <Panel title={`${all.length} queues`} padded={false}>
+          <Panel
+            title={plural(all.length, "queue")}
+            padded={false}
+            actions={isManager ? <span className="soft">/min: {spanWords(statistics)}</span> : null}
+          >
             <Table
               label="Queues"
               columns={columns}
-              rows={all
-                .filter(({ name }) => name.toLowerCase().includes(find.toLowerCase()))
-                .map((queue) => ({ ...queue, counts: counts.get(queue.id) }))}
+              rows={rowsOf(all, statistics).filter(({ name }) =>
+                name.toLowerCase().includes(find.toLowerCase()),
+              )}
               keyOf={({ id }) => String(id)}
               empty={<NoQueues isFiltered={find !== ""} />}
               sort={sort}
@@ -125,11 +134,23 @@ export function QueuesPage() {
   );
 }
 
+function rowsOf(queues: readonly Queue[], statistics: Statistics | undefined): Row[] {
+  const byId = new Map(statistics?.queues.map((one) => [one.queue_id, one]));
+  return queues.map((queue) => {
+    const counts = byId.get(queue.id);
+    const rateOf = (count: number) => (statistics ? perMinute(count, statistics) : 0);
+    return {
+      ...{ ...queue, counts, done: rateOf(counts?.recent.completed ?? 0) },
+      failed: counts === undefined ? 0 : rateOf(failuresOf(counts.recent)),
+    };
+  });
+}
+
 const NoQueues = ({ isFiltered }: { isFiltered: boolean }) =>
   isFiltered ? (
     <Empty title="No queue of that name" />
   ) : (
-    <Empty title="No queues yet" command="millrace enqueue echo --queue mail">
+    <Empty title="No queues yet" command="npx millrace enqueue echo --queue mail">
       <p>A queue is made by the first job that names it, or here:</p>
     </Empty>
   );

@@ -3,6 +3,11 @@ import { Link } from "@tanstack/react-router";
 import * as queries from "../api/queries.ts";
 import { Ago } from "../parts/marks.tsx";
 import { Loaded, Panel } from "../parts/page.tsx";
+import { moment } from "../parts/words.ts";
+
+/** The service tells times as programs do. */
+const withMoments = (message: string) =>
+  message.replace(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, (at) => moment(at));
 
 /** Asks the same conditions as the workers do. */
 export function WhyWaiting({ id }: { id: string }) {
@@ -15,7 +20,7 @@ export function WhyWaiting({ id }: { id: string }) {
           <ul className="stack">
             {reasons.map(({ code, message, until = null, holders = [] }) => (
               <li key={code}>
-                <p>{message}</p>
+                <p>{withMoments(message)}</p>
                 <p className="soft small">
                   <code>{code}</code>
                   {until === null ? null : (

@@ -17,8 +17,18 @@ function infoOf({ info }: Worker): string {
   if (typeof info !== "object" || info === null) return "";
   return Object.entries(info)
     .filter(([, value]) => value !== null && value !== undefined)
-    .map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(", ") : String(value)}`)
+    .map(([name, value]) => [name, wordsOf(value)] as const)
+    .filter(([, words]) => words !== "")
+    .map(([name, words]) => `${name} ${words}`)
     .join(" · ");
+}
+
+function wordsOf(value: unknown): string {
+  if (Array.isArray(value)) return value.join(", ");
+  if (typeof value !== "object" || value === null) return String(value);
+  return Object.entries(value)
+    .map(([name, inner]) => `${name}: ${String(inner)}`)
+    .join(", ");
 }
 
 const columns: readonly Column<Worker>[] = [
@@ -29,9 +39,7 @@ const columns: readonly Column<Worker>[] = [
     cell: (worker) => (
       <>
         {worker.name}
-        <span className="soft small clip" title={infoOf(worker)}>
-          {infoOf(worker)}
-        </span>
+        <span className="soft small lines">{infoOf(worker)}</span>
       </>
     ),
   },
@@ -93,7 +101,7 @@ export function WorkersPage() {
               sort={sort}
               onSort={(next) => void navigate({ search: { sort: next }, replace: true })}
               empty={
-                <Empty title="No worker has been seen" command="millrace worker ./jobs.ts">
+                <Empty title="No worker has been seen" command="npx millrace worker ./jobs.ts">
                   <p>Jobs wait until a process that knows their type runs them:</p>
                 </Empty>
               }

@@ -8,9 +8,12 @@ import { short } from "./words.ts";
 
 export interface Line {
   readonly label: string;
-  readonly values: readonly number[];
+  /** null: there was nothing to count. */
+  readonly values: readonly (number | null)[];
   readonly colour: "--accent" | "--chart-2" | "--warn" | "--bad";
   readonly isFilled?: boolean;
+  /** Of two lines that cover each other both are seen. */
+  readonly isDashed?: boolean;
 }
 
 interface ChartProps {
@@ -21,6 +24,9 @@ interface ChartProps {
 }
 
 const hourMinute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+
+/** Jobs are counted by ones: 1, 2, 5, 10 … */
+const wholeSteps = Array.from({ length: 10 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
 
 function optionsOf(
   lines: readonly Line[],
@@ -38,7 +44,7 @@ function optionsOf(
     ...size,
     legend: { show: false },
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
-    padding: [8, 8, 0, 0],
+    padding: [8, 20, 0, 0],
     scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.15)] } },
     axes: [
       {
@@ -52,8 +58,9 @@ function optionsOf(
         ...axis,
         size: 44,
         space: 34,
+        incrs: wholeSteps,
         grid: { stroke: colour("--line"), width: 1 },
-        values: (_, splits) => splits.map((value) => (value % 1 === 0 ? short(value) : "")),
+        values: (_, splits) => splits.map(short),
       },
     ],
     series: [
@@ -62,13 +69,30 @@ function optionsOf(
         label: line.label,
         stroke: colour(line.colour),
         width: 1.75,
-        points: { show: false },
+        // Of one or two minutes there is no line to see.
+        points: { show: (plot: UPlot, index: number) => isSparse(plot.data[index]), size: 6 },
+        ...(line.isDashed ? { dash: [5, 4] } : {}),
         ...(line.isFilled ? { fill: `${colour(line.colour)}22` } : {}),
       })),
     ],
     hooks: { setCursor: [(plot) => onMove(plot.cursor.idx ?? null)] },
   };
 }
+
+const shownAt = ({ values }: Line, at: number): string => {
+  const value = values[at] ?? null;
+  return value === null ? "–" : short(value);
+};
+
+/** The first minute with data, where it is not the first one drawn. */
+function beginOf(times: readonly string[], lines: readonly Line[]): string | undefined {
+  const first = lines[0]?.values.findIndex((value) => value !== null) ?? 0;
+  const at = first === -1 ? undefined : times[first];
+  return first > 0 && at !== undefined ? hourMinute.format(new Date(at)) : undefined;
+}
+
+const isSparse = (values: ArrayLike<unknown> | undefined): boolean =>
+  Array.from(values ?? []).filter((value) => value !== null && value !== undefined).length < 3;
 
 export function Chart({ label, times, lines, height = 190 }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
@@ -102,16 +126,18 @@ export function Chart({ label, times, lines, height = 190 }: ChartProps) {
   }, [times, lines, theme, shape]);
 
   const at = index ?? times.length - 1;
+  const begins = beginOf(times, lines);
   return (
     <figure className="chart">
       <ul className="legend">
         {lines.map((line) => (
           <li key={line.label}>
-            <i data-colour={line.colour} aria-hidden="true" />
-            {line.label} <b>{short(line.values[at] ?? 0)}</b>
+            <i data-colour={line.colour} data-dashed={line.isDashed === true} aria-hidden="true" />
+            {line.label} <b>{shownAt(line, at)}</b>
           </li>
         ))}
         <li>{times[at] === undefined ? "" : hourMinute.format(new Date(times[at]))}</li>
+        {begins === undefined ? null : <li>no data before {begins}</li>}
       </ul>
       <div ref={box} className="plot" role="img" aria-label={label} />
     </figure>

@@ -87,7 +87,7 @@ export interface Figure {
 }
 
 export const Figures = ({ figures }: { figures: readonly Figure[] }) => (
-  <dl className="figures">
+  <dl className="figures" data-many={figures.length > 6}>
     {figures.map(({ label, value, unit, note, tone = "" }) => (
       <div key={label}>
         <dt>{label}</dt>

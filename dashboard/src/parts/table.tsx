@@ -82,7 +82,11 @@ export function Table<T extends RowData>(props: TableProps<T>) {
           {table.getRowModel().rows.map((row) => (
             <tr key={row.id}>
               {row.getAllCells().map(({ column: { id } }) => (
-                <td key={id} className={classOf(byId.get(id))}>
+                <td
+                  key={id}
+                  className={classOf(byId.get(id))}
+                  data-label={byId.get(id)?.header ?? ""}
+                >
                   {byId.get(id)?.cell(row.original)}
                 </td>
               ))}

@@ -12,7 +12,10 @@ export const short = (value: number): string =>
 export const rate = (perMinute: number): string =>
   perMinute === 0 || perMinute >= 10 ? short(Math.round(perMinute)) : fine.format(perMinute);
 
-export function duration(ms: number): string {
+/** A number and its unit stay together. */
+export const duration = (ms: number): string => durationWords(ms).replaceAll(" ", "\u00a0");
+
+function durationWords(ms: number): string {
   if (ms < 1) return ms <= 0 ? "0 ms" : "< 1 ms";
   if (ms < 1_000) return `${whole.format(ms)} ms`;
   if (ms < 60_000) return `${fine.format(ms / 1_000)} s`;

@@ -1,4 +1,4 @@
-// Who is signed in. A key is exchanged for an HttpOnly cookie and forgotten; a ticket in the address
+// Who is signed in, or why nobody is. A key is exchanged for an HttpOnly cookie and forgotten; a ticket in the address
 // (`#ticket=…`, from `millrace dev`) is exchanged once and taken out of the address bar first.
 
 import { type QueryClient, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -7,19 +7,46 @@ import type { Session } from "../api/agreed.ts";
 import type { Role } from "../api/answers.ts";
 import { codeOf, get, send } from "../api/service.ts";
 
-export const sessionQuery = queryOptions({
+/** Nobody is signed in: a first visit, a link that is no good, a session that is over, or a farewell. */
+export interface Nobody {
+  readonly nobody: "new" | "link" | "ended" | "left";
+}
+
+const sessionQuery = queryOptions({
   queryKey: ["session"],
-  queryFn: async (): Promise<Session | null> => {
+  queryFn: async (): Promise<Session | Nobody> => {
     const ticket = takeTicket();
-    if (ticket !== null) {
-      const session = await orNobody(send<Session>("POST", "/api/session", { ticket }));
-      if (session !== null) return session;
-    }
-    return orNobody(get<Session>("/api/session"));
+    const session =
+      (ticket === null ? null : await orNull(send<Session>("POST", "/api/session", { ticket }))) ??
+      (await orNull(get<Session>("/api/session")));
+    if (session === null)
+      return { nobody: ticket !== null ? "link" : wasHere.read() ? "ended" : "new" };
+    wasHere.write(true);
+    return session;
   },
   staleTime: 60_000,
   retry: 2,
 });
+
+/** That somebody was signed in here, and has not signed out. Who, only the cookie says. */
+const wasHere = {
+  place: "millrace.signed-in",
+  read(): boolean {
+    try {
+      return localStorage.getItem(wasHere.place) !== null;
+    } catch {
+      return false;
+    }
+  },
+  write(isHere: boolean): void {
+    try {
+      if (isHere) localStorage.setItem(wasHere.place, "yes");
+      else localStorage.removeItem(wasHere.place);
+    } catch {
+      // Then nobody is told that a session has ended.
+    }
+  },
+};
 
 function takeTicket(): string | null {
   const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
@@ -28,7 +55,7 @@ function takeTicket(): string | null {
   return ticket;
 }
 
-async function orNobody(call: Promise<Session>): Promise<Session | null> {
+async function orNull(call: Promise<Session>): Promise<Session | null> {
   try {
     return await call;
   } catch (error) {
@@ -38,10 +65,20 @@ async function orNobody(call: Promise<Session>): Promise<Session | null> {
 }
 
 /** Nothing that one person was shown is left for the next. */
-function become(queries: QueryClient, session: Session | null): void {
+function become(queries: QueryClient, session: Session | Nobody): void {
+  wasHere.write(!("nobody" in session));
   queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionQuery.queryKey[0] });
   queries.setQueryData(sessionQuery.queryKey, session);
 }
+
+/** The service knows it no more. Whoever has left already was not sent away. */
+export function endSession(queries: QueryClient): void {
+  queries.setQueryData(sessionQuery.queryKey, (before: Session | Nobody | undefined) =>
+    before !== undefined && "nobody" in before ? before : ended,
+  );
+}
+
+const ended: Session | Nobody = { nobody: "ended" };
 
 export function useSignIn(): (key: string) => Promise<void> {
   const queries = useQueryClient();
@@ -52,7 +89,7 @@ export function useSignOut(): () => Promise<void> {
   const queries = useQueryClient();
   return async () => {
     await send("DELETE", "/api/session").catch(() => {});
-    become(queries, null);
+    become(queries, { nobody: "left" });
   };
 }
 

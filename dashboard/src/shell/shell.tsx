@@ -154,10 +154,10 @@ function SideFooter({ onHelp, onTheme }: { onHelp: () => void; onTheme: () => vo
         {session.role}
         {session.tenant === null ? ", all tenants" : `, tenant ${session.tenant}`}
       </div>
+      <button type="button" className="quiet" onClick={onTheme} title="Colours (s)">
+        Colours: {theme === "system" ? "as the system" : theme}
+      </button>
       <div className="row">
-        <button type="button" className="quiet" onClick={onTheme} title="Colours (s)">
-          {theme === "system" ? "System colours" : theme === "dark" ? "Dark" : "Light"}
-        </button>
         <button type="button" className="quiet" onClick={onHelp}>
           Keys <kbd>?</kbd>
         </button>

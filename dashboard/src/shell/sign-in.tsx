@@ -2,9 +2,17 @@ import { type FormEvent, useEffect, useState } from "react";
 import { codeOf, messageOf } from "../api/service.ts";
 import { Command } from "../parts/marks.tsx";
 import { Logo } from "./logo.tsx";
-import { useSignIn } from "./session.ts";
+import { type Nobody, useSignIn } from "./session.ts";
 
-export function SignIn() {
+const reasons: Readonly<Record<Nobody["nobody"], string | null>> = {
+  new: null,
+  link: "This link was used, or has expired: it signs in once, within ten minutes. Paste the key that was printed with it, or start millrace dev again for a new link.",
+  ended:
+    "The session has ended. If the service was started again, millrace dev has printed a new link and a new key.",
+  left: "You are signed out.",
+};
+
+export function SignIn({ why }: { why: Nobody["nobody"] }) {
   const signIn = useSignIn();
   const [key, setKey] = useState("");
   const [problem, setProblem] = useState<unknown>(null);
@@ -31,6 +39,11 @@ export function SignIn() {
         <h1 className="brand">
           <Logo /> Millrace
         </h1>
+        {reasons[why] === null ? null : (
+          <div className="note-box" data-tone={why === "left" ? "good" : "warn"} role="status">
+            {reasons[why]}
+          </div>
+        )}
         <label>
           API key
           <input
@@ -55,10 +68,13 @@ export function SignIn() {
           {isBusy ? "Signing in…" : "Sign in"}
         </button>
         <p className="soft">
-          The key is exchanged for a session that scripts cannot read, and is not kept. No key yet?
-          Make one beside the service:
+          <code>npx millrace dev</code> prints a key when it starts. Beside any other service, make
+          one:
         </p>
-        <Command text="millrace keys create --name you --role manager" />
+        <Command text="npx millrace keys create --name you --role manager" />
+        <p className="soft">
+          The key is exchanged for a session that scripts cannot read, and is not kept.
+        </p>
       </form>
     </main>
   );

@@ -257,6 +257,7 @@ export const readAdminStatistics = defineRoute({
       .max(mostSeriesMinutes)
       .default(30)
       .describe("How far `series` and `recent` go back."),
+    queue_id: field.queueId.optional().describe("This queue alone."),
   }),
   answers: {
     200: {
@@ -264,6 +265,8 @@ export const readAdminStatistics = defineRoute({
       body: response(
         "AdminStatistics",
         z.object({
+          from: field.timeOut.describe("So many minutes ago, or when the first queue was made."),
+          to: field.timeOut.describe("Now. A rate is `recent` by the time between the two."),
           totals: z.object({
             enqueued: z.number(),
             completed: z.number(),
@@ -293,5 +296,5 @@ export const readAdminStatistics = defineRoute({
       ),
     },
   },
-  refusals: [],
+  refusals: ["QUEUE_NOT_FOUND"],
 });

@@ -107,6 +107,8 @@ export const deleteQueue = defineRoute({
   refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN", "COUNT_MISMATCH"],
 });
 
+const pause = request("QueuePause", z.strictObject({ notes: field.notes.optional() })).optional();
+
 export const pauseQueue = defineRoute({
   id: "pauseQueue",
   tag,
@@ -115,6 +117,7 @@ export const pauseQueue = defineRoute({
   summary: "Serve nothing more from it; it goes on accepting",
   access: ["manager"],
   params,
+  body: pause,
   answers: { 200: { description: "The queue.", body: queue } },
   refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN"],
 });
@@ -127,6 +130,7 @@ export const resumeQueue = defineRoute({
   summary: "Serve it again",
   access: ["manager"],
   params,
+  body: pause,
   answers: { 200: { description: "The queue.", body: queue } },
   refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN"],
 });

@@ -2,6 +2,7 @@ import { parseLabel } from "../../client/labels.ts";
 import { MillraceError } from "../../domain/errors.ts";
 import type { Job } from "../../domain/job.ts";
 import { withoutOthers } from "../../domain/waiting-reason.ts";
+import type { QueueRecord, QueueSeries } from "../../store/queue-admin.ts";
 import type { ServiceReads } from "../../store/service.ts";
 import { explainJob } from "../contract/explain.ts";
 import * as contract from "../contract/jobs.ts";
@@ -159,11 +160,23 @@ const noCounts = { enqueued: 0, completed: 0, dead: 0, removed: 0, retried: 0, d
 
 const noneRecently = { enqueued: 0, completed: 0, retried: 0, dead: 0 };
 
+/** Before the first queue was made nothing could happen: that time would only thin the rates out. */
+function spanOf(queues: readonly QueueRecord[], { minutes, readAt }: QueueSeries) {
+  const made = Math.min(...queues.map(({ createdAt }) => createdAt.getTime()));
+  const asked = minutes[0]?.at.getTime() ?? 0;
+  const from = Math.min(Math.max(asked, queues.length === 0 ? asked : made), readAt.getTime());
+  return [new Date(from).toISOString(), readAt.toISOString()] as const;
+}
+
 const statistics = serve(contract.readAdminStatistics, async ({ query, identity }, { store }) => {
   const { tenant } = identity;
   const visible = await store.service.readsOf(tenant).queues.list(tenant);
   // What a shared queue counts is everybody's.
-  const own = tenant === null ? visible : visible.filter((queue) => queue.tenant === tenant);
+  const own = visible.filter(
+    (queue) =>
+      (tenant === null || queue.tenant === tenant) && queue.id === (query.queue_id ?? queue.id),
+  );
+  if (query.queue_id !== undefined && own.length === 0) throw new MillraceError("QUEUE_NOT_FOUND");
   const ids = own.map(({ id }) => id);
   const [counts, recent] = await Promise.all([
     store.counts(ids),
@@ -180,7 +193,8 @@ const statistics = serve(contract.readAdminStatistics, async ({ query, identity 
   for (const queue of queues)
     for (const name of Object.keys(totals) as (keyof typeof totals)[]) totals[name] += queue[name];
   const series = recent.minutes.map(({ at, counts: done }) => ({ at: at.toISOString(), ...done }));
-  return { status: 200 as const, body: { totals, queues, series } };
+  const [from, to] = spanOf(own, recent);
+  return { status: 200 as const, body: { from, to, totals, queues, series } };
 });
 
 export const jobRoutes: readonly Served[] = [

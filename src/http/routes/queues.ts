@@ -4,7 +4,7 @@ import type { QueueRecord } from "../../store/queue-admin.ts";
 import * as contract from "../contract/queues.ts";
 import { type Identity, maySee, tenantToRead } from "../identity.ts";
 import { numberShape, readCursor, writeCursor } from "../input.ts";
-import { type Served, type Service, serve } from "../served.ts";
+import { type Call, type Served, type Service, serve } from "../served.ts";
 import { queueView } from "../views.ts";
 
 /** A shared queue is there for everybody; another tenant's is not there at all. */
@@ -92,14 +92,19 @@ async function note(
   await store.service.audit.add({ tenant, actor, action, target: String(queue.id), ...more });
 }
 
-const setPaused = async (id: number, paused: boolean, identity: Identity, service: Service) => {
+type Pause = Pick<Call<typeof contract.pauseQueue>, "params" | "body" | "identity">;
+
+const setPaused = async (paused: boolean, call: Pause, service: Service) => {
+  const { identity, body } = call;
+  const { id } = call.params;
   const { store, taker, millrace } = service;
   const { tenant, name } = await ownQueue(id, identity, service);
   await store.pauseQueue(tenant, name, paused);
   millrace.queueCache.invalidate();
   taker.wake([id]);
   const queue = await findQueue(id, identity, service);
-  await note(queue, paused ? "queue_pause" : "queue_resume", identity, service);
+  const more = body?.notes === undefined ? {} : { reason: body.notes };
+  await note(queue, paused ? "queue_pause" : "queue_resume", identity, service, more);
   return { status: 200 as const, body: queueView(queue) };
 };
 
@@ -158,12 +163,8 @@ export const queueRoutes: readonly Served[] = [
   })),
   update,
   remove,
-  serve(contract.pauseQueue, ({ params, identity }, service) =>
-    setPaused(params.id, true, identity, service),
-  ),
-  serve(contract.resumeQueue, ({ params, identity }, service) =>
-    setPaused(params.id, false, identity, service),
-  ),
+  serve(contract.pauseQueue, (call, service) => setPaused(true, call, service)),
+  serve(contract.resumeQueue, (call, service) => setPaused(false, call, service)),
   purge,
   stats,
 ];

@@ -18,17 +18,18 @@ const series = statement(
     where queue_id = any($1::int[]) and minute >= date_trunc('minute', now()) - ($2::int - 1) * interval '1 minute'
     group by queue_id, minute
   )
-  select null::int as queue_id, s.minute, coalesce(sum(c.enqueued), 0) as enqueued,
+  select null::int as queue_id, s.minute, now() as read_at, coalesce(sum(c.enqueued), 0) as enqueued,
     coalesce(sum(c.completed), 0) as completed, coalesce(sum(c.retried), 0) as retried, coalesce(sum(c.dead), 0) as dead
   from span s left join counted c on c.minute = s.minute group by s.minute
   union all
-  select queue_id, null, sum(enqueued), sum(completed), sum(retried), sum(dead) from counted group by queue_id
+  select queue_id, null, now(), sum(enqueued), sum(completed), sum(retried), sum(dead) from counted group by queue_id
   order by minute`,
 );
 
 interface SeriesRow extends Record<string, unknown> {
   readonly queue_id: number | null;
   readonly minute: Date | null;
+  readonly read_at: Date;
   readonly enqueued: number;
   readonly completed: number;
   readonly retried: number;
@@ -43,9 +44,11 @@ export async function readQueueSeries(
   const rows = await database.query<SeriesRow>(series, [ids, minutes]);
   const byMinute: QueueSeries["minutes"][number][] = [];
   const byQueue = new Map<number, QueueSeries["minutes"][number]["counts"]>();
-  for (const { queue_id, minute, ...counts } of rows) {
+  for (const { queue_id, minute, read_at: _, ...counts } of rows) {
     if (minute !== null) byMinute.push({ at: minute, counts });
     else if (queue_id !== null) byQueue.set(queue_id, counts);
   }
-  return { minutes: byMinute, queues: byQueue };
+  const [first] = rows;
+  if (first === undefined) throw new Error("A span of no minutes.");
+  return { minutes: byMinute, queues: byQueue, readAt: first.read_at };
 }
