@@ -1,7 +1,7 @@
 import { checkOptions, checkText, type Known, knownNames } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { DeadLetterFilter } from "../store/store.ts";
-import { checkNumber } from "../worker/job-definition.ts";
+import { checkNumber, isName } from "../worker/job-definition.ts";
 import { checkId } from "./check-id.ts";
 
 const texts = { queue: true, tenant: true, fingerprint: true, type: true } as const;
@@ -12,7 +12,17 @@ export function checkKey(key: string, tenant: string): void {
   checkText("A tenant", tenant, 1_000);
 }
 
-export const checkQueueName = (name: string) => checkText("A queue's name", name, 1_000);
+/** Of one that is there: what other ways in may have named is found, too. */
+export const checkQueueName = (name: string) => checkText("A queue's name", name, 200);
+
+/** Of one that may be made. */
+export function checkNameOf(owner: "queue" | "tenant", name: unknown): void {
+  if (isName(name)) return;
+  throw new MillraceError(
+    "OPTION_INVALID",
+    `A ${owner}'s name must be a text of 1 to 200 printable characters.`,
+  );
+}
 
 export function checkDeadLetterQuery(filter: DeadLetterFilter, limit: number): void {
   checkOptions("dead letters", filter, known);

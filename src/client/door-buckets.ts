@@ -1,6 +1,6 @@
 // Which token buckets a job draws from: its queue's, its tenant's, and those of its type and key.
 
-import { MillraceError } from "../domain/errors.ts";
+import { checkText } from "../domain/check-options.ts";
 import type { Tenant } from "../store/flow.ts";
 import type { NewJob, Queue } from "../store/store.ts";
 import type { JobDefinition } from "../worker/job-definition.ts";
@@ -36,16 +36,10 @@ export function bucketsFor(
   const key = byKey?.key(payload);
   if (byKey !== undefined && key !== undefined) {
     const rate = { limit: byKey.limit, windowMs: byKey.windowMs };
-    // The key is of the payload: it may be in no message.
-    buckets.push({ key: `type:${type}:${tenant}:${keyText(key)}`, rate, of: `its ${type} key` });
+    // The key is of the payload: it may be in no message. One that PostgreSQL cannot store would fail all
+    // calls that are asked for with it.
+    const text = checkText("The key of a rate limit", key, 500);
+    buckets.push({ key: `type:${type}:${tenant}:${text}`, rate, of: `its ${type} key` });
   }
   return buckets;
-}
-
-function keyText(key: unknown): string {
-  if (typeof key === "string" && key.length > 0 && key.length <= 500) return key;
-  throw new MillraceError(
-    "OPTION_INVALID",
-    "The key of a rate limit must be a text of 1 to 500 characters.",
-  );
 }

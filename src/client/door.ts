@@ -1,11 +1,14 @@
 // Rate limits at the door: token buckets in the store, shared by all processes. Calls of one moment are
 // asked for together, in a statement of their own and never in the caller's transaction. What a bucket
-// cannot hold by now, going by its last answer, is not asked for: refusals under overload cost nothing.
+// cannot hold by now, going by an answer of the last second, is not asked for: refusals under overload
+// cost next to nothing. What was not stored costs no token: see `charge`.
 
 import { MillraceError } from "../domain/errors.ts";
 import { admit, refilled, type Want, waitMs } from "../domain/token-bucket.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { FlowStore, Rate, TokenGrant } from "../store/flow.ts";
+import type { Enqueued } from "../store/store.ts";
+import { unstored } from "./door-charge.ts";
 
 /** A bucket that a job draws from. */
 export interface DoorBucket {
@@ -37,12 +40,16 @@ interface Known {
 }
 
 const mostKnown = 10_000;
+/** Others may have given tokens back since. */
+const believedMs = 1_000;
 
 export class Door {
   readonly #flow: FlowStore;
   readonly #clock: Clock;
   readonly #known = new Map<string, Known>();
   #waiters: Waiter[] = [];
+  #unused = new Map<string, number>();
+  #returning: (() => void)[] = [];
   #asking: Promise<void> | null = null;
 
   constructor(flow: FlowStore, clock: Clock) {
@@ -63,13 +70,39 @@ export class Door {
     });
   }
 
+  /** Gives back the tokens of what `storing` does not store, before it is answered. */
+  async charge(
+    jobs: DoorCall["jobs"],
+    storing: Promise<readonly Enqueued[]>,
+  ): Promise<readonly Enqueued[]> {
+    try {
+      const answers = await storing;
+      await this.#giveBack(unstored(jobs, answers));
+      return answers;
+    } catch (error) {
+      await this.#giveBack(unstored(jobs, error));
+      throw error;
+    }
+  }
+
+  /** In turn with what is asked for: what is known of a bucket is from one moment. */
+  async #giveBack(jobs: DoorCall["jobs"]): Promise<void> {
+    if (jobs.length === 0) return;
+    for (const [key, tokens] of wantOf({ jobs, delays: false }))
+      this.#unused.set(key, (this.#unused.get(key) ?? 0) + tokens);
+    await new Promise<void>((resolve) => {
+      this.#returning.push(resolve);
+      this.#asking ??= this.#askAll();
+    });
+  }
+
   #refuseAtOnce(call: DoorCall, want: Want): void {
     const atMs = this.#clock.monotonic();
     for (const bucket of bucketsOf(call)) {
       const cost = want.get(bucket.key) ?? 0;
       if (cost > bucket.rate.limit) throw tooMany(bucket, cost);
       const known = this.#known.get(bucket.key);
-      if (known === undefined) continue;
+      if (known === undefined || atMs - known.atMs > believedMs) continue;
       const left = refilled(bucket.rate, known, atMs).tokens - known.asked;
       if (left < cost) throw limited(bucket, waitMs(bucket.rate, left, cost));
     }
@@ -84,8 +117,10 @@ export class Door {
 
   async #askAll(): Promise<void> {
     await Promise.resolve();
-    while (this.#waiters.length > 0) {
+    while (this.#waiters.length > 0 || this.#unused.size > 0) {
+      await this.#returnUnused();
       const waiters = this.#waiters.splice(0);
+      if (waiters.length === 0) continue;
       const known = new Set(this.#known.keys());
       try {
         await this.#ask(waiters);
@@ -97,6 +132,22 @@ export class Door {
         if (!call.delays) this.#expect(new Map([...want].filter(([key]) => known.has(key))), -1);
     }
     this.#asking = null;
+  }
+
+  async #returnUnused(): Promise<void> {
+    const [unused, returning] = [this.#unused, this.#returning.splice(0)];
+    if (unused.size === 0) return;
+    this.#unused = new Map();
+    try {
+      await this.#flow.giveBackTokens(unused);
+      for (const [key, tokens] of unused) {
+        const known = this.#known.get(key);
+        if (known !== undefined) known.tokens = Math.min(known.rate.limit, known.tokens + tokens);
+      }
+    } catch {
+      // The refusal is what matters; the bucket fills again by itself.
+    }
+    for (const resolve of returning) resolve();
   }
 
   async #ask(waiters: readonly Waiter[]): Promise<void> {

@@ -205,13 +205,12 @@ export class Intake {
     definition: Definition,
     tx?: Transaction,
   ): Promise<readonly Enqueued[]> {
-    const passed = buckets.every((one) => one.length === 0)
-      ? made
-      : await this.#passDoor(made, buckets, definition);
+    const isFree = buckets.every((one) => one.length === 0);
+    const passed = isFree ? made : await this.#passDoor(made, buckets, definition);
     if (!Array.isArray(passed)) return passed.repeated;
-    return passed.length === 1 || tx !== undefined
-      ? this.#send(passed, tx)
-      : this.#sendMany(passed);
+    const alone = passed.length === 1 || tx !== undefined;
+    const storing = alone ? this.#send(passed, tx) : this.#sendMany(passed);
+    return isFree ? storing : this.#door.charge(buckets, storing);
   }
 
   /** The jobs as they may go in, or the answers to a request that was accepted before. */

@@ -21,12 +21,12 @@ import type {
   WorkerPresence,
 } from "../store/store.ts";
 import type { BreakerGuard } from "../worker/breaker-guard.ts";
-import { type AnyJobDefinition, checkName, type JobDefinition } from "../worker/job-definition.ts";
+import type { AnyJobDefinition, JobDefinition } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
 import { Breakers } from "./breakers.ts";
 import { openBroker } from "./broker.ts";
 import { Calls } from "./calls.ts";
-import { checkDeadLetterQuery, checkKey, checkQueueName } from "./check-calls.ts";
+import { checkDeadLetterQuery, checkKey, checkNameOf, checkQueueName } from "./check-calls.ts";
 import { checkId } from "./check-id.ts";
 import { type ConnectOptions, configOf } from "./connect-options.ts";
 import { Intake, type JobRequest } from "./intake.ts";
@@ -219,7 +219,7 @@ export class Millrace {
   }
 
   async configureQueue(name: string, settings: QueueSettings): Promise<Queue> {
-    checkName("queue", name);
+    checkNameOf("queue", name);
     checkQueueSettings(settings);
     const queue = await this.#calls.track(() => this.#store.configureQueue("", name, settings));
     this.#queues.put(queue);
@@ -241,9 +241,8 @@ export class Millrace {
 
   /** Pauses the queue, and resolves when nothing of it runs any more. */
   async drainQueue(name: string, wait: DrainWait = {}): Promise<Queue> {
-    const queue = await this.pauseQueue(name);
-    await this.tenants.untilNothingRuns({ queueId: queue.id }, wait);
-    return queue;
+    const owner = ({ id }: Queue) => ({ queueId: id });
+    return this.tenants.drained(wait, () => this.pauseQueue(name), owner);
   }
 
   /** Why the job is not running now. */

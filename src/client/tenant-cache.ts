@@ -3,12 +3,16 @@ import type { FlowStore, Tenant } from "../store/flow.ts";
 
 const freshMs = 5_000;
 
-/** The tenants that have settings of their own, a few seconds old at most. */
+/**
+ * The tenants that have settings of their own, five seconds old at most. Whoever keeps asking has them
+ * read again before they are that old; after a change, or a rest, the next one waits for them.
+ */
 export class TenantCache {
   readonly #flow: FlowStore;
   readonly #clock: Clock;
   #tenants: ReadonlyMap<string, Tenant> | null = null;
-  #readAt = 0;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #changes = 0;
   #loading: Promise<void> | null = null;
 
   constructor(flow: FlowStore, clock: Clock) {
@@ -16,15 +20,13 @@ export class TenantCache {
     this.#clock = clock;
   }
 
+  /** May they be gone by? If not, they are to be loaded first. */
   get isLoaded(): boolean {
-    return this.#tenants !== null;
+    return this.#tenants !== null && this.#clock.monotonic() - this.#askedAt <= freshMs;
   }
 
   known(name: string): Tenant | undefined {
-    if (this.#clock.monotonic() - this.#readAt > freshMs) {
-      this.#readAt = this.#clock.monotonic();
-      void this.load().catch(() => {});
-    }
+    if (this.#clock.monotonic() - this.#askedAt > freshMs / 2) void this.load().catch(() => {});
     return this.#tenants?.get(name);
   }
 
@@ -36,13 +38,21 @@ export class TenantCache {
   }
 
   async #load(): Promise<void> {
-    const tenants = await this.#flow.tenants();
-    this.#tenants = new Map(tenants.map((tenant) => [tenant.name, tenant]));
-    this.#readAt = this.#clock.monotonic();
+    for (;;) {
+      const changes = this.#changes;
+      const askedAt = this.#clock.monotonic();
+      const tenants = await this.#flow.tenants();
+      // What was read while somebody changed them may be from before that.
+      if (changes !== this.#changes) continue;
+      this.#tenants = new Map(tenants.map((tenant) => [tenant.name, tenant]));
+      this.#askedAt = askedAt;
+      return;
+    }
   }
 
-  /** Somebody changed a tenant: read again on next use. */
+  /** Somebody changed a tenant: nobody goes by what was read before. */
   invalidate(): void {
-    this.#readAt = Number.NEGATIVE_INFINITY;
+    this.#changes++;
+    this.#askedAt = Number.NEGATIVE_INFINITY;
   }
 }

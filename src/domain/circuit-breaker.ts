@@ -185,9 +185,12 @@ const closed = ({ period }: CircuitBreaker): CircuitBreaker => ({
 
 const openText = (breaker: string) => `The breaker "${breaker}" is open.`;
 
+export const probeText = (breaker: string, error: string) =>
+  `${openText(breaker)} This run was a probe, and failed: ${error}`;
+
 /** Which breaker put a job off, by the reason that was kept; null: it was not one. */
 export const breakerNamedIn = (reason: string): string | null =>
-  /^The breaker "(.*)" is open\.$/s.exec(reason)?.[1] ?? null;
+  /^The breaker "(.*?)" is open\.(?:$| This run was a probe)/s.exec(reason)?.[1] ?? null;
 
 /** A call that was not made. Let through by a handler, it puts the job off and spends no attempt. */
 export class BreakerOpenError extends MillraceError {

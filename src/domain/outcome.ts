@@ -1,14 +1,26 @@
 // How a run ended, named by intent. The worker and the reclaimer both decide here and nowhere else.
 
-import { isBreakerOpen, returnDelayMs } from "./circuit-breaker.ts";
+import {
+  type BreakerOpenError,
+  isBreakerOpen,
+  probeText,
+  returnDelayMs,
+} from "./circuit-breaker.ts";
 import { describeError, storable } from "./describe-error.ts";
 import { type Classifier, classify, type Failure, isSnooze, type JobError } from "./error-class.ts";
 import { defaultRetryPolicy, type RetryPolicy, waitBy } from "./retry-policy.ts";
+import { freeProbes, type Timeline } from "./timeline.ts";
 
 export type Outcome =
   | { readonly kind: "completed"; readonly result: unknown; readonly json: string | undefined }
   | { readonly kind: "retried"; readonly delayMs: number; readonly error: JobError }
-  | { readonly kind: "snoozed"; readonly delayMs: number; readonly reason: string }
+  | {
+      readonly kind: "snoozed";
+      readonly delayMs: number;
+      readonly reason: string;
+      /** It was a probe of a breaker, and failed. */
+      readonly probed?: true;
+    }
   | { readonly kind: "released" }
   | { readonly kind: "cancelled" }
   | { readonly kind: "dead"; readonly error: JobError };
@@ -21,6 +33,7 @@ export interface Run {
   readonly attempt: number;
   readonly maxAttempts: number;
   readonly crashCount: number;
+  readonly timeline?: Timeline;
 }
 
 /** Crashes count apart from failures, so that a crash never uses up a failure's attempts. */
@@ -30,6 +43,8 @@ export interface FailureRules {
   readonly policy: RetryPolicy;
   readonly random: number;
   readonly classifier?: Classifier | undefined;
+  /** What was thrown failed a probe: how long the breaker puts off whoever made it. */
+  readonly failedProbe?: BreakerOpenError | undefined;
   /** Hears of a classifier or policy that fails itself; the usual rules decide then. */
   readonly onFault?: (fault: unknown) => void;
 }
@@ -46,11 +61,27 @@ export function outcomeOfFailure(run: Run, thrown: unknown, context: FailureRule
   const failure = judge(thrown, context);
   const error = describeError(run.type, thrown, failure);
   const failures = failuresSoFar(run);
+  const { failedProbe } = context;
+  if (failedProbe !== undefined && isFreeProbe(run, failure))
+    return {
+      kind: "snoozed",
+      delayMs: storableDelay(
+        Math.max(wait(failure, failures, context), returnDelayMs(failedProbe, context.random)),
+      ),
+      reason: storable(probeText(failedProbe.breaker, error.message), maxReasonBytes),
+      probed: true,
+    };
   if (failure.class === "non_retryable" || failures >= run.maxAttempts)
     return { kind: "dead", error };
   const delayMs = storableDelay(wait(failure, failures, context));
   return { kind: "retried", delayMs, error };
 }
+
+/** So many probes in a row cost a job no attempt, and the next one does: it may be what fails them. */
+export const mostFreeProbes = 100;
+
+const isFreeProbe = ({ timeline = [] }: Run, failure: Failure): boolean =>
+  failure.class !== "non_retryable" && freeProbes(timeline) < mostFreeProbes;
 
 // A classifier or policy that fails itself must not keep the job from being settled.
 function judge(thrown: unknown, { classifier, onFault }: FailureRules): Failure {

@@ -25,6 +25,8 @@ export interface TimelineEntry {
   readonly message?: string;
   /** How many snoozes in a row this entry stands for. */
   readonly times?: number;
+  /** How many of them were probes of a breaker that failed, and cost no attempt. */
+  readonly probes?: number;
 }
 
 export type Timeline = readonly TimelineEntry[];
@@ -45,8 +47,18 @@ export function appendEntry(timeline: Timeline, entry: TimelineEntry): Timeline 
 function mergeSnooze(timeline: Timeline, entry: TimelineEntry): Timeline {
   const last = timeline.at(-1);
   if (last?.outcome !== "snoozed" || entry.outcome !== "snoozed") return [...timeline, entry];
-  const merged = { ...entry, startedAt: last.startedAt, times: (last.times ?? 1) + 1 };
+  const probes = (last.probes ?? 0) + (entry.probes ?? 0);
+  const merged = {
+    ...{ ...entry, startedAt: last.startedAt, times: (last.times ?? 1) + 1 },
+    ...(probes > 0 ? { probes } : {}),
+  };
   return [...timeline.slice(0, -1), merged];
+}
+
+/** Since the last run that cost an attempt. */
+export function freeProbes(timeline: Timeline): number {
+  const costly = timeline.findLastIndex(({ outcome }) => outcome === "retried");
+  return timeline.slice(costly + 1).reduce((sum, { probes = 0 }) => sum + probes, 0);
 }
 
 function fitBytes(timeline: Timeline): Timeline {

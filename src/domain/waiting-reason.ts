@@ -54,6 +54,17 @@ export interface BreakerFacts {
   readonly putOff: boolean;
 }
 
+/** An earlier job of its ordering key that is not ready: it waits for its time, or is a dead letter. */
+export interface BlockerFacts {
+  readonly job: string;
+  readonly dueAt: Date | null;
+  readonly lastOutcome: RunOutcome | null;
+  /** The breaker that put it off the last time. */
+  readonly breaker: string | null;
+  /** That one is open until somebody closes it. */
+  readonly heldByHand: boolean;
+}
+
 export interface WaitingFacts {
   readonly id: string;
   readonly state: JobState;
@@ -75,6 +86,8 @@ export interface WaitingFacts {
   readonly holders: readonly Holder[];
   /** An earlier job of its key, not ended yet. */
   readonly earlier: string | null;
+  /** Who blocks its lane without running. */
+  readonly blocker: BlockerFacts | null;
   readonly limits: {
     readonly concurrency: number | null;
     readonly keyConcurrency: number | null;
@@ -104,9 +117,17 @@ type Answer = Pick<Explanation, "reason" | "text"> & { readonly until?: Date | n
 
 export function explain(facts: WaitingFacts): Explanation {
   const { reason, text, until = null } = reasonOf(facts);
-  const holders = holding.has(reason) ? facts.holders : [];
-  return { job: facts.id, state: facts.state, reason, text, until, holders };
+  return { job: facts.id, state: facts.state, reason, text, until, holders: heldBy(reason, facts) };
 }
+
+function heldBy(reason: WaitingReason, facts: WaitingFacts): readonly Holder[] {
+  if (holding.has(reason)) return facts.holders;
+  const job = blocked.has(reason) ? facts.blocker?.job : waitsFor(reason, facts);
+  return job === undefined || job === null ? [] : [{ job, worker: null }];
+}
+
+const waitsFor = (reason: WaitingReason, { earlier }: WaitingFacts): string | null =>
+  reason === "order_waiting" ? earlier : null;
 
 const holding: ReadonlySet<WaitingReason> = new Set([
   "running",
@@ -114,6 +135,8 @@ const holding: ReadonlySet<WaitingReason> = new Set([
   "key_concurrency",
   "order_running",
 ]);
+
+const blocked: ReadonlySet<WaitingReason> = new Set(["order_retrying", "order_dead"]);
 
 function reasonOf(facts: WaitingFacts): Answer {
   const { state } = facts;
@@ -139,7 +162,11 @@ function scheduled({ dueAt, now, lastOutcome, breaker }: WaitingFacts): Answer {
           text: `Breaker "${name}" has closed; it returns at ${at}.`,
           until: dueAt,
         }
-      : { reason: "breaker_open", text: `${openText(breaker)} It returns at ${at}.`, until: dueAt };
+      : {
+          reason: "breaker_open",
+          text: `${openText(breaker)} It returns at ${at}.`,
+          until: isHeldByHand(breaker) ? null : dueAt,
+        };
   }
   if (lastOutcome === "snoozed")
     return { reason: "snoozed", text: `Its handler put it off until ${at}.`, until: dueAt };
@@ -147,6 +174,10 @@ function scheduled({ dueAt, now, lastOutcome, breaker }: WaitingFacts): Answer {
     return { reason: "retrying", text: `It failed, and is tried again at ${at}.`, until: dueAt };
   return { reason: "delayed", text: `It is delayed until ${at}.`, until: dueAt };
 }
+
+/** Then nobody knows until when: what returns is put off again. */
+const isHeldByHand = ({ state, retryAt }: BreakerFacts): boolean =>
+  state === "OPEN" && retryAt === null;
 
 function openText({ name, state, retryAt }: BreakerFacts): string {
   if (state === "HALF_OPEN") return `Breaker "${name}" lets probes through only.`;
@@ -161,12 +192,26 @@ const gateTexts: Record<GateReason, (facts: WaitingFacts) => string> = {
     `Queue "${queue}" runs ${limits.concurrency} jobs at once, and that many run.`,
   throttle: ({ queue }) => `Queue "${queue}" has used up its starts for now.`,
   order_running: () => "Another job of its ordering key runs.",
-  order_retrying: () => "An earlier job of its ordering key waits for its next attempt.",
-  order_dead: () => "A dead letter blocks its ordering key until somebody deals with it.",
+  order_retrying: ({ blocker }) => blockerText(blocker),
+  order_dead: ({ blocker }) =>
+    `Dead letter ${blocker?.job ?? ""} blocks its ordering key until somebody deals with it.`,
   key_concurrency: ({ limits }) =>
     `${limits.keyConcurrency} jobs of its limit key may run at once, and that many run.`,
   key_throttle: () => "Its key has used up its starts for now.",
 };
+
+function blockerText(blocker: BlockerFacts | null): string {
+  if (blocker === null) return putOffText;
+  const { job, dueAt, lastOutcome, breaker, heldByHand } = blocker;
+  const at = dueAt?.toISOString() ?? "its time";
+  const first = `Job ${job} of its ordering key comes first`;
+  if (lastOutcome !== "snoozed") return `${first}: it failed, and is tried again at ${at}.`;
+  if (breaker === null) return `${first}: its handler put it off until ${at}.`;
+  const open = heldByHand ? `, which is open until somebody closes it` : "";
+  return `${first}: it is put off until ${at} by breaker "${breaker}"${open}.`;
+}
+
+const putOffText = "An earlier job of its ordering key is put off, or waits for its next attempt.";
 
 /** What blocks a queue or lane for everybody. */
 function gated(facts: WaitingFacts): Answer | null {
@@ -183,8 +228,15 @@ function byGate(facts: WaitingFacts): Answer {
   const { queueGate, laneGate } = facts;
   const gate = queueGate.reason !== null ? queueGate : laneGate;
   const reason = gate.reason as GateReason;
-  return { reason, text: gateTexts[reason](facts), until: gate.freeAt };
+  const until = endsByItself(reason, facts) ? gate.freeAt : null;
+  return { reason, text: gateTexts[reason](facts), until };
 }
+
+/** A gate also says when a throttle frees that is not what blocks. */
+const endsByItself = (reason: GateReason, { blocker }: WaitingFacts): boolean =>
+  reason === "throttle" ||
+  reason === "key_throttle" ||
+  (reason === "order_retrying" && blocker?.heldByHand !== true);
 
 /** Nothing blocks it: who is to run it, and who comes first? */
 function waiting(facts: WaitingFacts): Answer {
@@ -220,6 +272,8 @@ function waiting(facts: WaitingFacts): Answer {
 const plainTexts: Partial<Record<WaitingReason, string>> = {
   running: "It runs.",
   order_waiting: "An earlier job of its ordering key comes first.",
+  order_retrying: putOffText,
+  order_dead: "A dead letter blocks its ordering key until somebody deals with it.",
   turn: "Other jobs come before it.",
 };
 

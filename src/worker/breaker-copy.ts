@@ -19,6 +19,8 @@ export interface BreakerCopyOptions {
 const longestAgeMs = 5_000;
 /** How long a caller waits for PostgreSQL, and how long it is left alone after it did not answer. */
 export const patienceMs = 3_000;
+/** So long after failures were seen on the count, more of them may be there. */
+const latelyMs = 1_000;
 
 export class BreakerCopy {
   readonly #options: BreakerCopyOptions;
@@ -28,6 +30,7 @@ export class BreakerCopy {
   #silentUntilMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<boolean> | null = null;
   #isOutdated = false;
+  #failuresSeenAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: BreakerCopyOptions) {
     this.#options = options;
@@ -37,6 +40,16 @@ export class BreakerCopy {
   get last(): { readonly stored: Breaker; readonly machine: CircuitBreaker } | null {
     if (this.#stored === null || this.#machine === null) return null;
     return { stored: this.#stored, machine: this.#machine };
+  }
+
+  get isReading(): boolean {
+    return this.#reading !== null;
+  }
+
+  /** Failures are on the count, were a moment ago, or nobody knows. */
+  get hasFailedLately(): boolean {
+    if (this.#machine === null || this.#machine.failures > 0) return true;
+    return this.#options.clock.monotonic() - this.#failuresSeenAtMs < latelyMs;
   }
 
   /** The same while it may be believed. One that is no longer new is read again meanwhile. */
@@ -103,6 +116,11 @@ export class BreakerCopy {
     this.#stored = breaker;
     this.#machine = toMachine(breaker, this.#options.clock.monotonic());
     this.#askedAtMs = askedAtMs;
+    if (
+      breaker.failures > 0 ||
+      before?.lastFailureAt?.getTime() !== breaker.lastFailureAt?.getTime()
+    )
+      this.#failuresSeenAtMs = this.#options.clock.monotonic();
     if (before !== null && before.state !== breaker.state) this.#tell(breaker);
     return breaker;
   }

@@ -1,6 +1,7 @@
 // One breaker in this process: lets calls through or refuses them, and reports how they ended.
 
 import { AsyncLocalStorage } from "node:async_hooks";
+import { checkFunction, checkOptions, type Known, knownNames } from "../domain/check-options.ts";
 import {
   admit,
   BreakerOpenError,
@@ -24,6 +25,20 @@ export interface BreakerRunOptions {
   readonly whenUnknown?: "call" | "refuse" | undefined;
 }
 
+const known = knownNames({
+  ...{ classify: true, signal: true, whenUnknown: true },
+} satisfies Known<BreakerRunOptions>);
+
+function checkRun(options: BreakerRunOptions): void {
+  checkOptions("breaker.run", options, known);
+  const { classify, signal, whenUnknown } = options;
+  checkFunction("classify", classify);
+  if (signal !== undefined && (typeof signal !== "object" || signal === null))
+    throw new MillraceError("OPTION_INVALID", "signal must be an AbortSignal.");
+  if (whenUnknown !== undefined && whenUnknown !== "call" && whenUnknown !== "refuse")
+    throw new MillraceError("OPTION_INVALID", 'whenUnknown must be "call" or "refuse".');
+}
+
 /** A call within a call of the same breaker belongs to it, as long as that one lasts. */
 interface Scope {
   readonly guard: BreakerGuard;
@@ -32,6 +47,17 @@ interface Scope {
 }
 
 const scopes = new AsyncLocalStorage<Scope>();
+
+/** What probes failed with, and how long the breaker puts off the job that lets it through. */
+const failedProbes = new WeakMap<object, BreakerOpenError>();
+
+/** Once: the same error may be thrown again by a call that was none. */
+export function takeFailedProbe(error: unknown): BreakerOpenError | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  const refusal = failedProbes.get(error);
+  failedProbes.delete(error);
+  return refusal;
+}
 
 export class BreakerGuard {
   readonly name: string;
@@ -49,15 +75,14 @@ export class BreakerGuard {
     this.name = options.name;
     this.#options = options;
     this.#copy = new BreakerCopy(options);
-    this.#reports = new BreakerReports(options.name, options.store, this.#copy, options.clock);
+    this.#reports = new BreakerReports(options.name, options.store, this.#copy);
   }
 
   /** Calls `fn` if the breaker lets it; throws a BreakerOpenError if not. */
   async run<T>(fn: () => T | PromiseLike<T>, options: BreakerRunOptions = {}): Promise<T> {
     if (typeof fn !== "function")
       throw new MillraceError("OPTION_INVALID", "breaker.run(fn) needs a function to call.");
-    if (typeof options !== "object" || options === null)
-      throw new MillraceError("OPTION_INVALID", "The options of breaker.run must be an object.");
+    checkRun(options);
     if (this.#isWithin(scopes.getStore())) return fn();
     if (this.#closed) throw new MillraceError("STOPPED");
     const pass = this.#passNow() ?? (await this.#passLater(options));
@@ -76,6 +101,7 @@ export class BreakerGuard {
       scope.hasEnded = true;
       const verdict = hasGivenUp() ? "none" : verdictOf(error, options.classify);
       await this.#report(pass, verdict, this.#describe(error));
+      this.#noteProbe(error, pass.probe !== null && verdict === "failure");
       throw error;
     }
   }
@@ -169,6 +195,24 @@ export class BreakerGuard {
       retryAfterMs,
       spreadMs: isFirst ? 0 : seconds * 1_000,
     });
+  }
+
+  /** Whoever made it comes back among the others, so that it is not always the same one that probes. */
+  #noteProbe(error: unknown, hasFailed: boolean): void {
+    if (typeof error !== "object" || error === null) return;
+    const { machine, stored } = this.#copy.last ?? {};
+    if (!hasFailed || machine?.state === "CLOSED") {
+      // Thrown before by a probe of ours; another breaker's mark is not ours to take away.
+      if (failedProbes.get(error)?.breaker === this.name) failedProbes.delete(error);
+      return;
+    }
+    const now = this.#options.clock.monotonic();
+    const seconds = stored?.returnSpreadSeconds ?? stored?.openCooldownSeconds ?? 0;
+    const retryAfterMs = (machine?.retryAtMs ?? now + patienceMs) - now;
+    failedProbes.set(
+      error,
+      new BreakerOpenError(this.name, { retryAfterMs, spreadMs: seconds * 1_000 }),
+    );
   }
 
   async #report(pass: Pass, verdict: Verdict, error: string | null): Promise<void> {

@@ -1,5 +1,6 @@
 // What calls of a closed period had to say, until PostgreSQL has heard it: one request at a time, and
-// what comes meanwhile goes together. A success is worth a word only while failures are on the count.
+// what comes meanwhile goes together. A success is worth a word only while failures are on the count, or
+// were a moment ago: another process may have counted one since.
 
 import {
   emptyTally,
@@ -8,7 +9,6 @@ import {
   tallyOf,
   type Verdict,
 } from "../domain/circuit-breaker.ts";
-import type { Clock } from "../runtime/clock.ts";
 import type { BreakerStore } from "../store/breaker.ts";
 import type { BreakerCopy } from "./breaker-copy.ts";
 
@@ -18,33 +18,42 @@ interface Batch {
   readonly error: string | null;
 }
 
-const successWaitMs = 50;
-
 export class BreakerReports {
   readonly #name: string;
   readonly #store: BreakerStore;
   readonly #copy: BreakerCopy;
-  readonly #clock: Clock;
   #batch: Batch | null = null;
   #sending: Promise<void> = Promise.resolve();
   #next: Promise<void> | null = null;
+  #isReconsidering = false;
 
-  constructor(name: string, store: BreakerStore, copy: BreakerCopy, clock: Clock) {
+  constructor(name: string, store: BreakerStore, copy: BreakerCopy) {
     this.#name = name;
     this.#store = store;
     this.#copy = copy;
-    this.#clock = clock;
   }
 
-  /** Resolves, for a failure, when PostgreSQL knows of it or does not answer. */
+  /** Resolves, for what is worth a word, when PostgreSQL knows of it or does not answer. */
   async add(period: number, verdict: Verdict, error: string | null): Promise<void> {
     const known = this.#copy.last?.machine;
     if (verdict === "none" || (known !== undefined && known.period !== period)) return;
-    const isNews = this.#batch !== null || this.#next !== null || known?.failures !== 0;
-    if (verdict === "success" && !isNews) return;
+    if (verdict === "success" && !this.#isNews()) return this.#reconsider(period);
     this.#join({ period, tally: tallyOf(verdict), error });
-    if (verdict === "failure") return this.flush();
-    void this.#clock.sleep(successWaitMs).then(() => this.flush());
+    return this.flush();
+  }
+
+  #isNews(): boolean {
+    return this.#batch !== null || this.#next !== null || this.#copy.hasFailedLately;
+  }
+
+  /** What is just being read may tell of failures that this success has come after. */
+  #reconsider(period: number): void {
+    if (this.#isReconsidering || !this.#copy.isReading) return;
+    this.#isReconsidering = true;
+    void this.#copy.read().then(() => {
+      this.#isReconsidering = false;
+      if (this.#copy.hasFailedLately) void this.add(period, "success", null);
+    });
   }
 
   flush(): Promise<void> {

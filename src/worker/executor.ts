@@ -10,7 +10,7 @@ import { tameError } from "../domain/tame-error.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Tracing } from "../runtime/tracing.ts";
 import type { AbortSource } from "./abort-handle.ts";
-import type { BreakerGuard, BreakerRunOptions } from "./breaker-guard.ts";
+import { type BreakerGuard, type BreakerRunOptions, takeFailedProbe } from "./breaker-guard.ts";
 import type { Handler, JobContext, JobDefinition } from "./job-definition.ts";
 import type { Registry } from "./registry.ts";
 import { describeIssues } from "./validate.ts";
@@ -169,6 +169,7 @@ export class Executor {
       policy: definition?.retry ?? retryPolicy,
       classifier: definition?.classify,
       random: random(),
+      failedProbe: takeFailedProbe(error),
       onFault: (fault) =>
         log
           .child({ job: id, type, correlationId })

@@ -62,9 +62,14 @@ export function toSettlement({ job, outcome }: Ended, worker: string, now: Date)
     endedAt: now.toISOString(),
     outcome: outcome.kind satisfies RunOutcome,
     ...errorFields("error" in outcome ? outcome.error : undefined),
-    ...(outcome.kind === "snoozed" ? { message: outcome.reason.slice(0, 200) } : {}),
+    ...(outcome.kind === "snoozed" ? snoozeFields(outcome) : {}),
   };
   const counted = job.meta.counted === true;
   const timeline = appendEntry(job.timeline, entry);
   return { id: job.id, token: job.token, outcome, timeline, counted };
 }
+
+const snoozeFields = ({ reason, probed }: Extract<Outcome, { kind: "snoozed" }>) => ({
+  message: reason.slice(0, 200),
+  ...(probed === true ? { probes: 1 } : {}),
+});

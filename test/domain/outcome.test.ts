@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { BreakerOpenError, breakerNamedIn } from "../../src/domain/circuit-breaker.ts";
 import {
   type Classifier,
   classify,
@@ -12,6 +13,7 @@ import {
 import {
   failuresSoFar,
   lapseCharges,
+  mostFreeProbes,
   outcomeOfFailure,
   outcomeOfLapse,
 } from "../../src/domain/outcome.ts";
@@ -47,6 +49,40 @@ describe("a failed run", () => {
       kind: "dead",
       error: { class: "non_retryable" },
     });
+  });
+
+  it("spends nothing as a probe of a breaker, so many times, and never when it is not retryable", () => {
+    const failedProbe = new BreakerOpenError("p", { retryAfterMs: 30_000, spreadMs: 10_000 });
+    const rules = { ...context, failedProbe };
+    const last = { ...run, attempt: 3 };
+    const probed = outcomeOfFailure(last, new Error("503"), rules);
+    expect(probed).toMatchObject({ kind: "snoozed", delayMs: 35_000, probed: true });
+    expect(breakerNamedIn(probed.kind === "snoozed" ? probed.reason : "")).toBe("p");
+    const slow = new RateLimitedError("slow", { retryAfterMs: 200_000 });
+    expect(outcomeOfFailure(last, slow, rules)).toMatchObject({ delayMs: 200_000 });
+    expect(outcomeOfFailure(run, new NonRetryableError("no"), rules).kind).toBe("dead");
+    const entry = {
+      ...{ token: "c/1", attempt: 3, worker: "w", startedAt: "", endedAt: "" },
+      ...{ outcome: "snoozed" as const, times: 200 },
+    };
+    const kindAfter = (probes: number, attempt: number) =>
+      outcomeOfFailure(
+        {
+          ...run,
+          attempt,
+          timeline: [
+            { ...entry, outcome: "retried", probes: 9 },
+            { ...entry, probes },
+          ],
+        },
+        new Error("503"),
+        rules,
+      ).kind;
+    expect(kindAfter(mostFreeProbes - 1, 3)).toBe("snoozed");
+    expect([kindAfter(mostFreeProbes, 2), kindAfter(mostFreeProbes, 3)]).toEqual([
+      "retried",
+      "dead",
+    ]);
   });
 
   it("asks the job's own classifier first", () => {

@@ -65,6 +65,15 @@ export function tenantsSuite(): void {
         expect((await http.call("PUT", pathOf(tenant), { body: wrong })).status).toBe(400);
     });
 
+    test("is not made by a pause: a name that nobody knows is not found", async () => {
+      const tenant = newTenant();
+      for (const end of ["/pause", "/resume"]) {
+        const { status, body } = await http.call("POST", pathOf(tenant) + end);
+        expect([status, body.code]).toEqual([404, "TENANT_NOT_FOUND"]);
+      }
+      expect((await http.call("GET", pathOf(tenant))).status).toBe(404);
+    });
+
     test("sees itself, does not change itself, and finds nobody else", async () => {
       const tenant = newTenant();
       const key = await http.key("admin", tenant);

@@ -69,6 +69,29 @@ describe("on a store", () => {
     expect(new Set(asked)).toEqual(new Set(["ensure"]));
   });
 
+  it("reports a success that came while failures of others were being read", async () => {
+    const { breakers } = stage.store;
+    const name = newName();
+    const { clock, pass } = standing();
+    const guard = guardOf(name, breakers, clock);
+    await guard.run(() => 1);
+    const tally = { leading: 1, longest: 1, trailing: 1, succeeded: false };
+    const { period } = await breakers.ensure(name);
+    await breakers.report(name, { period, tally, error: "elsewhere" });
+    pass(1_001);
+    // It goes by its old copy, which is read again meanwhile.
+    await guard.run(() => 1);
+    await until("the count is 0", async () => (await breakers.find(name))?.failures === 0);
+    // From then on it assumes that there may be more, for a second after each.
+    for (let n = 0; n < 4; n++) {
+      await breakers.report(name, { period, tally, error: "elsewhere" });
+      pass(900);
+      await guard.run(() => 1);
+      expect((await breakers.find(name))?.failures).toBe(0);
+    }
+    await guard.close();
+  });
+
   it("sends failures that come together in a few reports, and counts each of them", async () => {
     const { asked, counting } = counted(stage.store.breakers);
     const name = newName();

@@ -42,16 +42,67 @@ describe("jobs of a platform, in virtual time", () => {
     expect(calls).toBe(6);
     const jobs = await Promise.all(all.map(({ id }) => millrace.get(id)));
     const spent = jobs.map((job) => job?.attempt ?? 0).reduce((sum, one) => sum + one, 0);
-    expect(spent).toBe(calls);
+    // Those that opened it have spent an attempt, and no probe has.
+    expect(spent).toBe(3);
     isDown = false;
     await drain([charge], { advance: true });
     const ended = await Promise.all(all.map(({ id }) => millrace.get(id)));
-    const dead = ended.filter((job) => job?.state === "dead");
-    expect(ended.filter((job) => job?.state === "completed")).toHaveLength(8 - dead.length);
-    for (const job of dead) expect(job?.attempt).toBe(2);
+    expect(ended.every((job) => job?.state === "completed")).toBe(true);
     const attempts = ended.map((job) => job?.attempt ?? 0).reduce((sum, one) => sum + one, 0);
-    expect(attempts).toBe(calls);
+    expect(attempts).toBe(calls - 3);
     expect((await millrace.breakers.get("stripe"))?.state).toBe("CLOSED");
+  });
+
+  it("outlive an outage that is longer than all their attempts, also alone", async () => {
+    const { millrace, drain, advance } = await open();
+    let calls = 0;
+    let isDown = true;
+    const job = defineJob({
+      ...{ type: "alone", platform: "long", maxAttempts: 2, retry: soon },
+      run: () => {
+        calls++;
+        if (isDown) throw new Error("503 of the day");
+        return "done";
+      },
+    });
+    await millrace.breakers.configure("long", { failureThreshold: 1 });
+    const { id } = await millrace.enqueue(job, {}, { orderingKey: "one" });
+    await drain([job]);
+    for (let hours = 0; hours < 6; hours++) {
+      await advance(3_600_000);
+      await drain([job]);
+    }
+    expect(calls).toBe(7);
+    const waiting = await millrace.get(id);
+    expect(waiting).toMatchObject({ state: "scheduled", attempt: 1 });
+    expect(waiting?.timeline.at(-1)).toMatchObject({ outcome: "snoozed", probes: 6 });
+    expect(waiting?.timeline.at(-1)?.message).toContain("probe, and failed: 503 of the day");
+    expect((await millrace.explain(id)).reason).toBe("breaker_open");
+    isDown = false;
+    await drain([job], { advance: true });
+    expect(await millrace.get(id)).toMatchObject({ state: "completed", attempt: 2 });
+  });
+
+  it("spend nothing either when a handler lets the failure of a probe through", async () => {
+    const { millrace, drain, advance } = await open();
+    const platform = millrace.breaker("inner");
+    const job = defineJob({
+      ...{ type: "inner", platform: "outer", maxAttempts: 2, retry: soon },
+      run: () =>
+        platform.run(() => {
+          throw new Error("503");
+        }),
+    });
+    await millrace.breakers.configure("inner", { failureThreshold: 1 });
+    const { id } = await millrace.enqueue(job, {});
+    await drain([job]);
+    for (let hours = 0; hours < 2; hours++) {
+      await advance(3_600_000);
+      await drain([job]);
+    }
+    const waiting = await millrace.get(id);
+    expect(waiting).toMatchObject({ state: "scheduled", attempt: 1 });
+    expect(waiting?.timeline.at(-1)).toMatchObject({ probes: 2 });
   });
 
   it("come back spread over time, the first of them when the cool-down ends", async () => {

@@ -85,6 +85,20 @@ describe("a call through a breaker", () => {
     expect(await stateOf(name)).toBe("OPEN");
   });
 
+  it("counts in a row over all processes: what one does after another, it knows", async () => {
+    const name = newName();
+    await instances.millrace.breakers.configure(name, { failureThreshold: 3 });
+    const [a, b] = [await instances.connect(), await instances.connect()];
+    const states = [];
+    for (let n = 0; n < 6; n++) {
+      await expect(a.breaker(name).run(down)).rejects.toThrow("down");
+      await b.breaker(name).run(() => "fine");
+      states.push((await instances.millrace.breakers.get(name))?.failures);
+    }
+    expect(states).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(await stateOf(name)).toBe("CLOSED");
+  });
+
   it("counts rate limits, and neither a clear no nor a snooze nor what the caller gave up", async () => {
     const name = newName();
     const breaker = instances.millrace.breaker(name);

@@ -1,8 +1,10 @@
-// `explain` where it is up to the workers: one that has room, and a breaker that stands before a platform.
+// `explain` where it is up to the workers and what they have put off: one that has room, a breaker that
+// stands before a platform, and what holds up its key.
 
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import { defineJob } from "../../src/index.ts";
+import { defineJob, Snooze } from "../../src/index.ts";
+import { createGate } from "../support/gate.ts";
 import { newQueue, useMillrace } from "../support/instance.ts";
 import { until } from "../support/until.ts";
 
@@ -37,7 +39,14 @@ test("breaker_open, for a job that was put off and for one that waits", async ()
   const told = await millrace.explain(id);
   expect(told).toMatchObject({ reason: "breaker_open", state: "scheduled" });
   expect(told.text).toContain(`Breaker "${name}" is open`);
-  expect(told.until?.getTime()).toBeGreaterThan(Date.now());
+  // Opened by hand: nobody knows until when.
+  expect(told.until).toBeNull();
+  await instances.query(
+    "update millrace.breaker set retry_at = now() + interval '1 h' where name = $1",
+    [name],
+  );
+  expect((await millrace.explain(id)).until).toEqual((await millrace.get(id))?.dueAt);
+  await instances.query("update millrace.breaker set retry_at = null where name = $1", [name]);
   await worker.stop();
   const lease = millrace.store.lease("asleep");
   const leaseId = randomUUID();
@@ -56,4 +65,61 @@ test("breaker_open, for a job that was put off and for one that waits", async ()
   });
   await lease.end(leaseId);
   await lease.close();
+});
+
+test("order_retrying says whether a breaker or its handler has put the earlier job off", async () => {
+  const { millrace } = instances;
+  const queue = newQueue();
+  const platform = `platform-${queue}`;
+  const called = defineJob({ type: "called", queue, platform, run: () => {} });
+  const snoozing = defineJob({
+    type: "snoozing",
+    queue,
+    run: () => {
+      throw new Snooze(60_000);
+    },
+  });
+  await millrace.breakers.configure(platform, {});
+  await millrace.breakers.open(platform, "they said so");
+  await instances.work([called, snoozing]);
+  const pairs = [];
+  for (const [job, orderingKey] of [
+    [called, "c"],
+    [snoozing, "s"],
+  ] as const) {
+    const first = await millrace.enqueue(job, {}, { orderingKey });
+    const second = await millrace.enqueue(job, {}, { orderingKey });
+    await until("it is off", async () => (await millrace.get(first.id))?.state === "scheduled");
+    pairs.push({ first, told: await millrace.explain(second.id) });
+  }
+  const [byBreaker, byHandler] = pairs;
+  expect(byBreaker?.told).toMatchObject({
+    ...{ reason: "order_retrying", until: null },
+    holders: [{ job: byBreaker?.first.id, worker: null }],
+  });
+  expect(byBreaker?.told.text).toContain(`by breaker "${platform}", which is open until somebody`);
+  expect(byHandler?.told.reason).toBe("order_retrying");
+  expect(byHandler?.told.text).toContain("its handler put it off");
+  // What waits for the breaker itself cannot know until when.
+  const own = await millrace.explain(byBreaker?.first.id ?? "");
+  expect(own).toMatchObject({ reason: "breaker_open", until: null });
+});
+
+test("key_concurrency knows no time, whatever the key's throttle says", async () => {
+  const { millrace } = instances;
+  const keyThrottle = { limit: 1, windowMs: 600_000 };
+  const queue = newQueue();
+  await millrace.configureQueue(queue, { keyConcurrency: 1, keyThrottle });
+  const gate = createGate();
+  const held = defineJob({ type: "held", queue, run: () => gate.opened });
+  await instances.work([held]);
+  const first = await millrace.enqueue(held, {}, { limitKey: "k" });
+  await until("it runs", async () => (await millrace.get(first.id))?.state === "running");
+  const { id } = await millrace.enqueue(held, {}, { limitKey: "k" });
+  expect(await millrace.explain(id)).toMatchObject({ reason: "key_concurrency", until: null });
+  gate.open();
+  await millrace.result(first.id);
+  const told = await millrace.explain(id);
+  expect(told.reason).toBe("key_throttle");
+  expect(told.until).not.toBeNull();
 });

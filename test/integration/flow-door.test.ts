@@ -33,7 +33,7 @@ test("a queue's rate is shared by all processes, and says when to come again", a
 test("a bucket fills again", async () => {
   const { millrace } = instances;
   const queue = newQueue();
-  await millrace.configureQueue(queue, { rateLimit: { limit: 2, windowMs: 400 } });
+  await millrace.configureQueue(queue, { rateLimit: { limit: 2, windowMs: 4_000 } });
   const job = defineJob({ type: "again", queue });
   expect(await countPassed(Array.from({ length: 5 }, () => millrace.enqueue(job, {})))).toBe(2);
   const { details } = await refusal(millrace.enqueue(job, {}));
@@ -116,6 +116,61 @@ test("a request that was accepted before is answered as it was then", async () =
   expect((await refusal(millrace.enqueue(job, { n: 2 }, { key: `${queue}-2` }))).code).toBe(
     "RATE_LIMITED",
   );
+});
+
+test("what is not stored costs no token: repeats, conflicts, taken references, full queues", async () => {
+  const { millrace } = instances;
+  const queue = newQueue();
+  const rateLimit = slow(10);
+  await millrace.configureQueue(queue, { rateLimit, enforceUniqueReference: true });
+  const job = defineJob({ type: "unstored", queue });
+  const named = { key: `${queue}-key`, reference: `${queue}-ref` };
+  const first = await millrace.enqueue(job, { n: 1 }, named);
+  const again = { id: first.id, existing: true };
+  expect(await millrace.enqueue(job, { n: 1 }, named)).toEqual(again);
+  expect(await millrace.enqueueMany(job, [{ n: 1 }, { n: 1 }], named)).toEqual([again, again]);
+  const codeOf = async (call: Promise<unknown>) => (await refusal(call)).code;
+  expect(await codeOf(millrace.enqueue(job, { n: 2 }, named))).toBe("IDEMPOTENCY_CONFLICT");
+  const { reference } = named;
+  expect(await codeOf(millrace.enqueue(job, {}, { reference }))).toBe("REFERENCE_TAKEN");
+  await millrace.configureQueue(queue, { capacity: 1 });
+  expect(await codeOf(millrace.enqueueMany(job, [{}, {}]))).toBe("QUEUE_FULL");
+  for (let n = 0; n < 10; n++) expect(await codeOf(millrace.enqueue(job, {}))).toBe("QUEUE_FULL");
+  await millrace.configureQueue(queue, { capacity: null });
+  for (let n = 0; n < 9; n++) await millrace.enqueue(job, {});
+  expect(await codeOf(millrace.enqueue(job, {}))).toBe("RATE_LIMITED");
+  expect(await enqueuedIn(millrace, queue)).toBe(10);
+});
+
+test("tokens that one process gives back are there for another that was refused", async () => {
+  const { millrace } = instances;
+  const queue = newQueue();
+  await millrace.configureQueue(queue, { rateLimit: slow(1) });
+  const job = defineJob({ type: "returned", queue });
+  const other = await instances.connect();
+  const flow = millrace.store.flow;
+  const { id } = (await millrace.queueCache.find("default", queue)) ?? { id: 0 };
+  const key = `queue:${id}`;
+  await flow.takeTokens([{ key, rate: slow(1), wanted: 1, owed: 0 }]);
+  expect((await refusal(other.enqueue(job, {}))).code).toBe("RATE_LIMITED");
+  await flow.giveBackTokens(new Map([[key, 1]]));
+  await until("it asks again", async () => (await countPassed([other.enqueue(job, {})])) === 1);
+});
+
+test("a key that cannot be stored is refused, and nobody else with it", async () => {
+  const { millrace } = instances;
+  const queue = newQueue();
+  const keyed = (key: string) =>
+    defineJob({ type: "unstorable", queue, rateLimit: { ...slow(100), key: () => key } });
+  const keys = ["fine", "a\u0000b", "half \ud83d", "", "x".repeat(501), "whole \u{1f600}"];
+  const codes = keys.map((key) =>
+    millrace.enqueue(keyed(key), {}).then(
+      () => "OK",
+      ({ code }) => code,
+    ),
+  );
+  const bad = "OPTION_INVALID";
+  expect(await Promise.all(codes)).toEqual(["OK", bad, bad, bad, bad, "OK"]);
 });
 
 test("inside the caller's transaction no bucket is locked", async () => {

@@ -149,7 +149,10 @@ test("order_running, order_waiting, order_retrying and order_dead", async () => 
     await millrace.enqueue(job, {}, { orderingKey: "k" }),
     await millrace.enqueue(job, {}, { orderingKey: "k" }),
   ];
-  expect(await reasonOf(second.id)).toBe("order_waiting");
+  expect(await millrace.explain(second.id)).toMatchObject({
+    reason: "order_waiting",
+    holders: [{ job: first.id, worker: null }],
+  });
   await instances.work([job]);
   await running(first.id);
   expect(await millrace.explain(second.id)).toMatchObject({
@@ -158,13 +161,20 @@ test("order_running, order_waiting, order_retrying and order_dead", async () => 
   });
   gate.open();
   await until("it waits", async () => (await millrace.get(first.id))?.state === "scheduled");
-  expect(await reasonOf(second.id)).toBe("order_retrying");
+  const retrying = await millrace.explain(second.id);
+  const holders = [{ job: first.id, worker: null }];
+  expect(retrying).toMatchObject({ reason: "order_retrying", holders });
+  expect(retrying.text).toContain(`Job ${first.id} of its ordering key`);
+  expect(retrying.text).toContain("it failed");
+  expect(retrying.until).toEqual((await millrace.get(first.id))?.dueAt);
   ending = "dead";
   await instances.query("update millrace.scheduled_job set due_at = now() where id = $1", [
     first.id,
   ]);
   await until("it is dead", async () => (await millrace.get(first.id))?.state === "dead");
-  expect(await reasonOf(second.id)).toBe("order_dead");
+  const dead = await millrace.explain(second.id);
+  expect(dead).toMatchObject({ reason: "order_dead", holders, until: null });
+  expect(dead.text).toContain(first.id);
 });
 
 test("throttle and key_throttle, with the time when they free", async () => {

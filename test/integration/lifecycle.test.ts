@@ -236,3 +236,32 @@ describe("stop", () => {
     expect(stored?.counts.enqueued ?? 0).toBe(accepted.length);
   });
 });
+
+describe("a crash", () => {
+  it("is a start of the handler, and spends none of the attempts", async () => {
+    const { millrace } = instances;
+    const seen: [attempt: number, crashes: number][] = [];
+    const job = defineJob({
+      ...{ type: "crashed", queue: newQueue(), maxAttempts: 2 },
+      retry: { baseMs: { retryable: 1 } },
+      run: ({ attempt, job: { crashCount } }) => {
+        seen.push([attempt, crashCount]);
+        throw new Error("fails");
+      },
+    });
+    const { id } = await millrace.enqueue(job, {}, { delayMs: 60_000 });
+    // What the reclaimer leaves of a first run whose process died: see test/chaos/crash.test.ts.
+    await instances.query(
+      `update millrace.scheduled_job set attempt = 1, crash_count = 1, claim_no = 1, due_at = now()
+      where id = $1`,
+      [id],
+    );
+    await instances.work([job]);
+    const ended = await millrace.waitFor(id);
+    expect(ended).toMatchObject({ state: "dead", attempt: 3, crashCount: 1, maxAttempts: 2 });
+    expect(seen).toEqual([
+      [2, 1],
+      [3, 1],
+    ]);
+  });
+});

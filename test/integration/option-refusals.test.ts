@@ -32,6 +32,17 @@ const calls: readonly Call[] = [
   (m) => m.pauseQueue(nul),
   (m) => m.resumeQueue(undefined),
   (m) => m.configureQueue(job.queue, null),
+  (m) => m.configureQueue("", {}),
+  (m) => m.configureQueue(job.queue, { throttle: 5 }),
+  (m) => m.drainQueue(job.queue, { timeout: 1 }),
+  (m) => m.drainQueue(job.queue, 5),
+  (m) => m.drainQueue(job.queue, { timeoutMs: -1 }),
+  (m) => m.tenants.drain("default", { timeout: 1 }),
+  (m) => m.tenants.configure("", {}),
+  (m) => m.breaker("b").run(() => 1, { whenUnknown: "x" }),
+  (m) => m.breaker("b").run(() => 1, { clasify: () => undefined }),
+  (m) => m.breaker("b").run(() => 1, { classify: 5 }),
+  (m) => m.breaker("b").run(() => 1, { signal: 5 }),
   (m) => m.enqueue(job, 1, { tx: null }),
   (m) => m.enqueue(job, 1, { tx: {} }),
   (m) => m.enqueue(job, 1, { delay: 5 }),
@@ -69,6 +80,33 @@ test.each(calls.map((call) => [String(call).slice(0, 80), call] as const))(
     expect(await instances.query("select from millrace.job")).toHaveLength(0);
   },
 );
+
+test("says what is allowed, and whose name it is", async () => {
+  const { millrace } = instances;
+  const said = async (attempt: Promise<unknown>) => (await refusal(attempt)).message;
+  const configured = (settings: Anything) => said(millrace.configureQueue(job.queue, settings));
+  expect(await configured({ throttle: 5 })).toContain("{ limit, windowMs }");
+  expect(await configured({ capacity: -1 })).toContain(
+    "a whole number from 0 to 2147483647, or null",
+  );
+  expect(await configured({ fair: 1 })).toBe('"fair" must be true or false.');
+  expect(await said(millrace.tenants.configure("", {}))).toContain("A tenant's name");
+  expect(await said(millrace.configureQueue("", {}))).toContain("A queue's name");
+  const long = "x".repeat(201);
+  expect(await said(millrace.pauseQueue(long))).toContain("1 to 200");
+  expect(await said(millrace.configureQueue(long, {}))).toContain("1 to 200");
+});
+
+test("a drain that is refused has paused nothing", async () => {
+  const { millrace } = instances;
+  const queue = newQueue();
+  await millrace.configureQueue(queue, {});
+  const wait: Anything = { timeout: 1 };
+  expect((await refusal(millrace.drainQueue(queue, wait))).code).toBe("OPTION_INVALID");
+  expect((await refusal(millrace.tenants.drain(queue, wait))).code).toBe("OPTION_INVALID");
+  expect((await millrace.queues()).find(({ name }) => name === queue)?.paused).toBe(false);
+  expect((await millrace.tenants.list()).map(({ name }) => name)).not.toContain(queue);
+});
 
 test("a match or a drain with a field that there is not is refused, and says which is meant", async () => {
   await using test = await createTestMillrace({ databaseUrl: instances.url });

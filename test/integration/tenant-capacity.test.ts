@@ -42,6 +42,32 @@ describe("a tenant with a capacity", () => {
     await millrace.enqueueMany(one, [5, 6, 7], { tenant });
   });
 
+  it("holds for the next call once it is set, however long this process has been at it", async () => {
+    const { millrace } = instances;
+    const job = jobIn(newQueue());
+    const tenant = newTenant();
+    await millrace.enqueue(job, 0, { tenant: newTenant() });
+    for (const capacity of [2, 3]) {
+      await millrace.tenants.configure(tenant, { capacity });
+      const calls = [];
+      for (let n = 0; n < 4; n++) {
+        const call = millrace.enqueue(job, n, { tenant });
+        calls.push(
+          await call.then(
+            () => "stored",
+            ({ code }) => code,
+          ),
+        );
+      }
+      const room = capacity === 2 ? 2 : 1;
+      expect(calls).toEqual([
+        ...Array(room).fill("stored"),
+        ...Array(4 - room).fill("TENANT_FULL"),
+      ]);
+    }
+    expect(await counted(tenant)).toBe(3);
+  });
+
   it("is bounded in one queue by the queue's tenantCapacity", async () => {
     const { millrace } = instances;
     const [job, other] = [jobIn(newQueue()), jobIn(newQueue())];

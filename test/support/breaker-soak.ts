@@ -47,8 +47,12 @@ export async function expectGentleBreaker(options: SoakOptions): Promise<void> {
       .map((period) => trial.during(period).length);
     expect(probes.length).toBeGreaterThan(relapses);
     expect(Math.max(...probes)).toBeLessThanOrEqual(halfOpenProbeCount);
-    // Every handler that began made one call: whoever was refused has spent nothing.
-    expect(await trial.attemptsSpent()).toBe(trial.calls.length);
+    // Every handler that began made one call: whoever was refused, or made a probe that failed, has
+    // spent nothing.
+    const free = await trial.freeProbes();
+    expect(await trial.attemptsSpent()).toBe(trial.calls.length - free);
+    expect(free).toBeGreaterThanOrEqual(relapses);
+    expect(free).toBeLessThanOrEqual(halfOpenProbeCount * probes.length);
     // In no tenth of the time do more than three times its share come back.
     const tenths = shares(planned, returnSpreadSeconds * 100);
     if (planned.length >= 60)
@@ -62,6 +66,7 @@ export async function expectGentleBreaker(options: SoakOptions): Promise<void> {
       JSON.stringify({
         ...{ processes, jobs, ...settings, calls: trial.calls.length },
         attemptsSpent: await trial.attemptsSpent(),
+        freeProbes: free,
         callsPerHalfOpen: probes,
         callsPerOpen: open.map((period) => trial.during(period).length),
         backlogAtClose: planned.length,

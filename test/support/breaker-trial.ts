@@ -132,6 +132,15 @@ export class BreakerTrial {
     return rows[0]?.n ?? 0;
   }
 
+  /** Probes that failed and cost their jobs nothing. */
+  async freeProbes(): Promise<number> {
+    const { rows } = await this.#pool.query<{ n: number }>(
+      `select coalesce(sum((entry->>'probes')::int), 0)::int as n
+      from millrace.history, json_array_elements(timeline) entry`,
+    );
+    return rows[0]?.n ?? 0;
+  }
+
   /** When those who wait are to come back, in milliseconds after the first of them. */
   async returns(): Promise<number[]> {
     const { rows } = await this.#pool.query<{ ms: number }>(

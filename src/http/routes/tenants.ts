@@ -90,8 +90,13 @@ async function note(
   await store.service.audit.add({ tenant, actor, action, target: tenant, ...more });
 }
 
+async function mustBeKnown(name: string, { store }: Service): Promise<void> {
+  if (!(await store.service.tenants.isKnown(name))) throw new MillraceError("TENANT_NOT_FOUND");
+}
+
 const setPaused = async (name: string, paused: boolean, identity: Identity, service: Service) => {
   mayChange(identity, name);
+  await mustBeKnown(name, service);
   const { tenants } = service.millrace;
   const tenant = paused ? await tenants.pause(name) : await tenants.resume(name);
   await note(paused ? "tenant_pause" : "tenant_resume", name, identity, service);
@@ -170,10 +175,10 @@ async function checkErasure(
   name: string,
   confirmed: string,
   identity: Identity,
-  { store }: Service,
+  service: Service,
 ): Promise<void> {
   mayChange(identity, name);
-  if (!(await store.service.tenants.isKnown(name))) throw new MillraceError("TENANT_NOT_FOUND");
+  await mustBeKnown(name, service);
   if (confirmed !== name) throw new MillraceError("CONFIRMATION_MISMATCH");
 }
 

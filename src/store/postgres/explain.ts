@@ -1,6 +1,7 @@
 // Everything that decides whether one job may start: the claim's own gates, asked for its queue and lane.
 
 import { breakerNamedIn } from "../../domain/circuit-breaker.ts";
+import type { TimelineEntry } from "../../domain/timeline.ts";
 import { type GateReason, mostCounted, type WaitingFacts } from "../../domain/waiting-reason.ts";
 import type { Database } from "./database.ts";
 import { findJobs } from "./read.ts";
@@ -41,6 +42,18 @@ const readFacts = statement(
       where p.lane > 1 and p.lane % 2 = 1 and o.queue_id = p.queue_id and o.tenant_slot = p.tenant_slot
         and o.weight = any (array(select millrace.queue_weights(p.queue_id))) and o.lane = p.lane and o.seq < p.seq
         and (o.expires_at is null or o.expires_at > now()) order by o.seq limit 1) as earlier,
+    (select json_build_object('job', x.id, 'due_at', x.due_at, 'last', x.timeline->-1, 'held_by_hand', exists (
+        select from millrace.breaker b where b.state = 'OPEN' and b.retry_at is null
+          and b.name = substring(x.timeline->-1->>'message' from '^The breaker "(.*?)" is open\\.')))
+      from (
+        (select s.id, s.due_at, s.timeline from millrace.scheduled_job s
+          where lg.reason = 'order_retrying' and s.queue_id = p.queue_id and s.lane = p.lane and s.lane > 1
+            and s.claim_no > 0 order by s.due_at limit 1)
+        union all
+        (select d.id, null, d.timeline from millrace.dead_job d
+          where lg.reason = 'order_dead' and d.queue_id = p.queue_id and d.lane = p.lane and d.lane > 1
+            and d.state = 'dead' and d.reprocessed_as is null order by d.seq limit 1)
+      ) x limit 1) as blocker,
     (select count(*) from workers)::int as workers,
     (select count(*) from handlers)::int as handlers,
     (select count(*) from handlers h where h.free is not false)::int as free_handlers,
@@ -58,6 +71,13 @@ const readFacts = statement(
     q, p.lane, (select count(*) from held h where h.lane = p.lane)::int, clock_timestamp()) lg`,
 );
 
+type BlockerRow = {
+  job: string;
+  due_at: string | null;
+  last: TimelineEntry | null;
+  held_by_hand: boolean;
+};
+
 type FactsRow = {
   now: Date;
   concurrency: number | null;
@@ -70,6 +90,7 @@ type FactsRow = {
   holders: { job: string; worker: string }[] | null;
   worker: string | null;
   earlier: string | null;
+  blocker: BlockerRow | null;
   workers: number;
   handlers: number;
   free_handlers: number;
@@ -91,6 +112,7 @@ const nothing: FactsRow = {
   holders: null,
   worker: null,
   earlier: null,
+  blocker: null,
   workers: 0,
   handlers: 0,
   free_handlers: 0,
@@ -106,6 +128,14 @@ function toBreaker(row: FactsRow["breaker"], putOffBy: string | null): WaitingFa
   const retryAt = retry_at === null ? null : new Date(retry_at);
   return { name, state, retryAt, putOff: name === putOffBy };
 }
+
+const toBlocker = ({ job, due_at, last, held_by_hand }: BlockerRow): WaitingFacts["blocker"] => ({
+  job,
+  dueAt: due_at === null ? null : new Date(due_at),
+  lastOutcome: last?.outcome ?? null,
+  breaker: breakerNamedIn(last?.message ?? ""),
+  heldByHand: held_by_hand,
+});
 
 const waits = new Set(["ready", "scheduled", "running"]);
 
@@ -138,6 +168,7 @@ export async function factsOf(database: Database, id: string): Promise<WaitingFa
       laneGate: { reason: row.lane_reason, freeAt: row.lane_free_at },
       holders: job.state === "running" ? [{ job: id, worker }] : (row.holders ?? []),
       earlier: row.earlier,
+      blocker: row.blocker === null ? null : toBlocker(row.blocker),
       limits: { concurrency: row.concurrency, keyConcurrency: row.key_concurrency },
       workers: row.workers,
       handlers: row.handlers,
