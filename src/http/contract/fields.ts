@@ -30,6 +30,11 @@ export const labelPaths = z
   .max(10)
   .describe('Paths of payload fields, such as "order.id", that the job can be found by.');
 
+export const orderingKey = name.describe("Jobs of one key and tenant run one at a time, in order.");
+export const limitKey = name.describe(
+  "Jobs of one key and tenant share the queue's key_concurrency and key_throttle. Not beside an ordering_key.",
+);
+
 export const paging = {
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional().describe("`next_cursor` of the page before."),

@@ -91,7 +91,7 @@ function governedTenant(job: NewJob): string | undefined {
 
 const rare = [
   ...["idempotency_key", "priority", "correlation_id", "reference"],
-  ...["delay_ms", "expires_in_ms", "max_attempts"],
+  ...["delay_ms", "expires_in_ms", "max_attempts", "ordering_key", "limit_key"],
 ] as readonly (keyof NewJob)[];
 
 function toOptions(
@@ -100,7 +100,10 @@ function toOptions(
   headerKey: string | undefined,
 ): EnqueueOptions {
   if (headerKey === undefined && rare.every((name) => job[name] === undefined)) return plain;
-  const options: { -readonly [K in keyof EnqueueOptions]: EnqueueOptions[K] } = { ...plain };
+  const options: { -readonly [K in keyof EnqueueOptions]: EnqueueOptions[K] } = {
+    ...plain,
+    ...laneOptions(job),
+  };
   const key = oneKey(headerKey, job.idempotency_key);
   if (key !== undefined) options.key = key;
   if (job.priority !== undefined) options.priority = job.priority;
@@ -110,6 +113,22 @@ function toOptions(
   if (job.expires_in_ms !== undefined) options.expiresInMs = job.expires_in_ms;
   if (job.max_attempts !== undefined) options.maxAttempts = job.max_attempts;
   return options;
+}
+
+/** A job waits in one lane at most. */
+export function laneOptions({
+  ordering_key,
+  limit_key,
+}: {
+  readonly ordering_key?: string | undefined;
+  readonly limit_key?: string | undefined;
+}): Pick<EnqueueOptions, "orderingKey" | "limitKey"> {
+  if (ordering_key !== undefined && limit_key !== undefined)
+    throw new MillraceError("REQUEST_INVALID", "body.limit_key: not beside an ordering_key");
+  return {
+    ...(ordering_key === undefined ? {} : { orderingKey: ordering_key }),
+    ...(limit_key === undefined ? {} : { limitKey: limit_key }),
+  };
 }
 
 export function oneKey(header: string | undefined, body: string | undefined): string | undefined {
