@@ -5,9 +5,9 @@ export { type CallOptions, HttpCaller, type HttpClientOptions } from "./client/h
 export {
   type FindOptions,
   HttpClient,
-  type RemoteEnqueueOptions,
   type WaitOptions,
 } from "./client/http/http-client.ts";
+export type { RemoteEnqueueOptions } from "./client/http/new-remote-job.ts";
 export type {
   RemoteDeadLetter,
   RemoteDeadLetterFilter,
@@ -19,8 +19,8 @@ export {
   type RobotItem,
   type RobotOptions,
   type RobotRun,
-  RobotWorker,
-} from "./client/http/robot-worker.ts";
+} from "./client/http/robot-options.ts";
+export { RobotWorker } from "./client/http/robot-worker.ts";
 export type { ErasedTenant, RemoteTenants } from "./client/http/tenants.ts";
 export { type ErrorCode, errorCodes, MillraceError } from "./domain/errors.ts";
 export type { Tenant, TenantSettings } from "./store/flow.ts";

@@ -148,7 +148,10 @@ const shapeLimits = ({ maxDepth, maxKeys, limitBytes }: PayloadLimits) => ({
 
 const withoutDetail = new Set<string>(["too_deep", "too_many_keys", "too_many_values"]);
 
-function violationProblem({ rule, path, kind }: Violation, limits: PayloadLimits): PayloadProblem {
+export function violationProblem(
+  { rule, path, kind }: Violation,
+  limits: Pick<PayloadLimits, "limitBytes">,
+): PayloadProblem {
   if (rule === "too_large")
     return payloadProblem(rule, path, `far more than ${limits.limitBytes} bytes`);
   return payloadProblem(rule, path, withoutDetail.has(rule) ? undefined : kind);

@@ -23,6 +23,8 @@ export interface TimelineEntry {
   readonly errorClass?: string;
   readonly fingerprint?: string;
   readonly message?: string;
+  /** Of a robot that said what kind of failure it was. */
+  readonly exceptionType?: "application" | "business";
   /** How many snoozes in a row this entry stands for. */
   readonly times?: number;
   /** How many of them were probes of a breaker that failed, and cost no attempt. */

@@ -16,11 +16,12 @@ export interface TakeRequest {
   readonly leaseMs: number;
   readonly count: number;
   readonly waitMs: number;
-  /** The queue has limits, keys or ageing, and they are to be kept. */
-  readonly limited: boolean;
+  /** Is whoever asked still allowed to? Asked again of those who have waited. */
+  readonly isAllowed: () => Promise<boolean>;
 }
 
 interface Waiter extends TakeRequest {
+  readonly since: number;
   readonly until: number;
   readonly resolve: (items: LeasedItem[]) => void;
   readonly reject: (error: unknown) => void;
@@ -32,10 +33,19 @@ interface Waiter extends TakeRequest {
 export interface ItemTakerOptions {
   readonly take: (wishes: readonly ItemWish[]) => Promise<LeasedItem[]>;
   readonly release: (holds: readonly ItemHold[]) => Promise<unknown>;
+  /** null: there is no such queue any more. */
+  readonly queue: (id: number) => Promise<QueueKind | null>;
   readonly clock: Clock;
 }
 
+export interface QueueKind {
+  /** It has limits, keys or ageing, and they are to be kept. */
+  readonly limited: boolean;
+}
+
 const groupOf = ({ queueId, tenant }: Waiter) => `${queueId}/${tenant}`;
+/** A key that was good this long ago need not be looked at again: revocations are felt within five seconds. */
+const allowedForMs = 2_000;
 const mostWishes = 500;
 const mostWaiters = 20_000;
 const tickMs = 1_000;
@@ -43,6 +53,8 @@ const tickMs = 1_000;
 export class ItemTaker {
   readonly #options: ItemTakerOptions;
   readonly #waiters = new Set<Waiter>();
+  /** What is known of the queues that somebody waits for, until something is heard of them. */
+  readonly #kinds = new Map<number, QueueKind>();
   #polling: Promise<void> | null = null;
   #tick: NodeJS.Timeout | null = null;
   #closed = false;
@@ -68,9 +80,11 @@ export class ItemTaker {
     if (this.#waiters.size >= mostWaiters)
       return Promise.reject(new MillraceError("RATE_LIMITED", "Too many robots wait here."));
     return new Promise((resolve, reject) => {
-      const until = this.#options.clock.monotonic() + request.waitMs;
+      const since = this.#options.clock.monotonic();
+      const until = since + request.waitMs;
       const dueSince = ++this.#moment;
-      const waiter: Waiter = { ...request, until, resolve, reject, dueSince, timer: null };
+      const waiter: Waiter = { ...request, since, until, resolve, reject, dueSince, timer: null };
+      this.#kinds.delete(request.queueId);
       this.#waiters.add(waiter);
       this.#tick ??= setInterval(() => this.#wakeAll(), tickMs);
       signal.addEventListener("abort", () => this.#end(waiter, []), { once: true });
@@ -80,12 +94,18 @@ export class ItemTaker {
 
   hear(notice: Notice): void {
     if (notice.kind === "ready") this.wake(notice.queueIds);
+    if (notice.kind === "queues") this.wake([]);
   }
 
   /** None: all of them. */
   wake(queueIds: readonly number[]): void {
-    if (queueIds.length === 0) this.#wakeAll();
-    else this.#markDue((waiter) => queueIds.includes(waiter.queueId));
+    if (queueIds.length === 0) {
+      this.#kinds.clear();
+      this.#wakeAll();
+      return;
+    }
+    for (const id of queueIds) this.#kinds.delete(id);
+    this.#markDue((waiter) => queueIds.includes(waiter.queueId));
   }
 
   async close(): Promise<void> {
@@ -137,25 +157,49 @@ export class ItemTaker {
     return asking;
   }
 
-  async #round(asking: readonly Waiter[]): Promise<void> {
+  async #round(due: readonly Waiter[]): Promise<void> {
     const started = this.#moment;
-    const owners = new Map<string, Waiter>();
-    const wishes: ItemWish[] = [];
-    for (const waiter of asking) {
-      waiter.dueSince = 0;
-      for (let i = 0; i < waiter.count; i++) {
-        const claimId = randomUUID();
-        owners.set(claimId, waiter);
-        wishes.push({ ...waiter, claimId });
-      }
-    }
-    this.#polls++;
+    for (const waiter of due) waiter.dueSince = 0;
     try {
+      const asking = await this.#dismissQueueless(due);
+      if (asking.length === 0) return;
+      const { owners, wishes } = this.#wish(asking);
+      this.#polls++;
       const served = await this.#serve(owners, await this.#options.take(wishes));
       this.#settleDown(asking, served, started);
     } catch (error) {
-      for (const waiter of asking) this.#fail(waiter, error);
+      for (const waiter of due) this.#fail(waiter, error);
     }
+  }
+
+  /** Those whose queue is gone hear so; of the others' queues we know what they are like. */
+  async #dismissQueueless(due: readonly Waiter[]): Promise<Waiter[]> {
+    const unknown = new Set(due.map(({ queueId }) => queueId).filter((id) => !this.#kinds.has(id)));
+    const gone = new Set<number>();
+    const look = async (id: number) => {
+      const kind = await this.#options.queue(id);
+      if (kind === null) gone.add(id);
+      else this.#kinds.set(id, kind);
+    };
+    await Promise.all([...unknown].map(look));
+    for (const waiter of due)
+      if (gone.has(waiter.queueId)) this.#fail(waiter, new MillraceError("QUEUE_NOT_FOUND"));
+    return due.filter(({ queueId }) => !gone.has(queueId));
+  }
+
+  #wish(asking: readonly Waiter[]): { owners: Map<string, Waiter>; wishes: ItemWish[] } {
+    const owners = new Map<string, Waiter>();
+    const wishes: ItemWish[] = [];
+    for (const waiter of asking) {
+      const { queueId, tenant, robot, holder, leaseMs } = waiter;
+      const limited = this.#kinds.get(queueId)?.limited ?? false;
+      for (let i = 0; i < waiter.count; i++) {
+        const claimId = randomUUID();
+        owners.set(claimId, waiter);
+        wishes.push({ queueId, tenant, robot, holder, leaseMs, limited, claimId });
+      }
+    }
+    return { owners, wishes };
   }
 
   async #serve(
@@ -167,14 +211,32 @@ export class ItemTaker {
       const waiter = owners.get(item.token.claimId);
       if (waiter !== undefined) byWaiter.set(waiter, [...(byWaiter.get(waiter) ?? []), item]);
     }
-    const lost: ItemHold[] = [];
-    for (const [waiter, items] of byWaiter) {
-      if (this.#waiters.has(waiter)) this.#end(waiter, items);
-      else lost.push(...items.map(({ id, token }) => ({ id, token, holder: waiter.holder })));
-    }
-    // Who asked has gone: nobody will ever hold these.
+    const handing = [...byWaiter].map(([waiter, items]) => this.#hand(waiter, items));
+    const lost = (await Promise.all(handing)).flat();
+    // Who asked has gone, or may not have them any more: nobody will ever hold these.
     if (lost.length > 0) await this.#options.release(lost);
     return byWaiter;
+  }
+
+  /** What could not be handed over. */
+  async #hand(waiter: Waiter, items: LeasedItem[]): Promise<ItemHold[]> {
+    const refusal = await this.#refusalOf(waiter);
+    if (refusal !== null) this.#fail(waiter, refusal);
+    else if (this.#waiters.has(waiter)) {
+      this.#end(waiter, items);
+      return [];
+    }
+    return items.map(({ id, token }) => ({ id, token, holder: waiter.holder }));
+  }
+
+  /** null: whoever waited may have what came. */
+  async #refusalOf({ since, isAllowed }: Waiter): Promise<unknown> {
+    if (this.#options.clock.monotonic() - since <= allowedForMs) return null;
+    try {
+      return (await isAllowed()) ? null : new MillraceError("UNAUTHENTICATED");
+    } catch (error) {
+      return error;
+    }
   }
 
   /**

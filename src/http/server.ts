@@ -12,12 +12,13 @@ import { systemClock } from "../runtime/clock.ts";
 import type { JwtSettings } from "../runtime/jwt-settings.ts";
 import { loadTracing } from "../runtime/load-tracing.ts";
 import type { Service as Startable } from "../runtime/service.ts";
+import type { Queue } from "../store/queue.ts";
 import { Caller } from "./caller.ts";
 import { closeApp, trackSilent } from "./closing.ts";
 import { EventFeed } from "./event-feed.ts";
 import { addRoute, createFrame } from "./frame.ts";
 import { Identities } from "./identity.ts";
-import { ItemTaker } from "./item-taker.ts";
+import { ItemTaker, type QueueKind } from "./item-taker.ts";
 import { JwtVerifier } from "./jwt.ts";
 import { createOpenApi } from "./openapi.ts";
 import { routes } from "./routes/routes.ts";
@@ -173,6 +174,7 @@ export class HttpServer implements Startable {
     const taker = new ItemTaker({
       take: (wishes) => items.take(wishes),
       release: (holds) => items.release(holds, process),
+      queue: async (id) => queueKind(await millrace.queueCache.findById(id)),
       clock: systemClock,
     });
     this.#taker = taker;
@@ -202,6 +204,14 @@ export class HttpServer implements Startable {
       random: Math.random,
     };
   }
+}
+
+/** A robot asks for one tenant's items: only turns among tenants do not concern it. */
+function queueKind(queue: Queue | null): QueueKind | null {
+  if (queue === null) return null;
+  const { concurrency, throttle, laned, ageingStepMs } = queue;
+  const limits = [concurrency, throttle, ageingStepMs];
+  return { limited: laned || limits.some((limit) => limit !== null) };
 }
 
 async function packageVersion(): Promise<string> {

@@ -66,6 +66,7 @@ export const jobView = (job: Job, showsPayload: boolean) => ({
     error_class: entry.errorClass ?? null,
     error_fingerprint: entry.fingerprint ?? null,
     message: entry.message ?? null,
+    exception_type: entry.exceptionType ?? null,
     times: entry.times ?? 1,
   })),
 });

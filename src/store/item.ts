@@ -90,8 +90,14 @@ export interface ItemStats {
 export interface ItemStore {
   /** In the queue's order; fewer than wished for when there are no more. */
   take(wishes: readonly ItemWish[]): Promise<LeasedItem[]>;
-  /** Until when; null: the lease is not this one's any more. */
-  renew(hold: ItemHold, leaseMs: number): Promise<{ until: Date; cancelled: boolean } | null>;
+  /**
+   * Until when, and never sooner than before; null: the lease is not this one's any more. Without a length
+   * it is the one that it was taken for.
+   */
+  renew(
+    hold: ItemHold,
+    leaseMs: number | null,
+  ): Promise<{ until: Date; cancelled: boolean } | null>;
   complete(hold: ItemHold, result: string | null, process: string): Promise<boolean>;
   /** How the run ended; null: the lease is not this one's any more. */
   fail(hold: ItemHold, failure: ItemFailure, process: string): Promise<ItemEnd | null>;

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { readImportGraph } from "../../scripts/import-graph.mjs";
-import { BusinessException, HttpClient, RobotWorker } from "../../src/client.ts";
+import { HttpClient } from "../../src/client.ts";
 import { defineJob, NonRetryableError } from "../../src/index.ts";
 import { adminKey, useHttp } from "../support/http.ts";
 import { newQueue, refusal } from "../support/instance.ts";
-import { until } from "../support/until.ts";
+import { clientEnqueueSuite } from "./client-enqueue.ts";
 
 const http = useHttp();
 const connect = (more: Partial<ConstructorParameters<typeof HttpClient>[0]> = {}) =>
@@ -31,6 +31,8 @@ function losing(answers: number): typeof fetch {
     return answer;
   };
 }
+
+describe("what the client enqueues", () => clientEnqueueSuite(http));
 
 describe("the client", () => {
   test("enqueues by the same definitions, waits, and gives the result", async () => {
@@ -178,91 +180,5 @@ describe("the client", () => {
         reached.add(target as string);
       }
     expect(reached.size).toBeGreaterThan(5);
-  });
-});
-
-describe("a robot worker", () => {
-  async function items(payloads: readonly unknown[], more: object = {}) {
-    const body = { name: newQueue(), tenant_id: "acme", ...more };
-    const { id, name } = (await http.call("POST", "/api/queues", { body })).body;
-    const key = await http.key("robot", "acme");
-    const ids: string[] = [];
-    for (const payload of payloads) {
-      const item = { queue_id: id, payload };
-      ids.push((await http.call("POST", "/api/queue-items", { key, body: item })).body.id);
-    }
-    const read = async (item = ids[0]) =>
-      (await http.call("GET", `/api/queue-items/${item}`, { key })).body;
-    return { queue: name, ids, read, client: connect({ key }) };
-  }
-
-  test("leases, works and ends each item as its run does", async () => {
-    const { queue, ids, read, client } = await items([1, -1, "x"], { max_retries: 2 });
-    const robot = new RobotWorker(client, {
-      ...{ queue, concurrency: 2, robotId: "r2d2" },
-      run({ item }) {
-        if (typeof item.payload !== "number") throw new Error("not a number");
-        if (item.payload < 0) throw new BusinessException("negative");
-        return { double: item.payload * 2 };
-      },
-    });
-    robot.start();
-    await until("all were tried", async () => (await read(ids[2])).retries === 1);
-    await until("the first is done", async () => (await read()).status === "DONE");
-    await robot.stop();
-    expect(await read()).toMatchObject({ result: { double: 2 }, locked_by_robot_id: "r2d2" });
-    expect(await read(ids[1])).toMatchObject({ status: "FAILED", exception_type: "business" });
-    expect(await read(ids[2])).toMatchObject({ status: "NEW", error_message: "not a number" });
-  });
-
-  test("renews while it works, hears of a cancel, and finishes before it stops", async () => {
-    const { queue, ids, read, client } = await items([1]);
-    let over = () => {};
-    let aborted = false;
-    const robot = new RobotWorker(client, {
-      ...{ queue, leaseSeconds: 1 },
-      run: ({ signal }) =>
-        new Promise<void>((resolve) => {
-          over = resolve;
-          signal.addEventListener("abort", () => {
-            aborted = true;
-            resolve();
-          });
-        }),
-    });
-    robot.start();
-    const held = await until("it is held", async () => {
-      const item = await read();
-      return item.status === "IN_PROGRESS" && item;
-    });
-    await until("it was renewed", async () => {
-      const { lock_expires_at } = await read();
-      return lock_expires_at > held.lock_expires_at;
-    });
-    await http.call("POST", `/api/jobs/${ids[0]}/cancel`);
-    await until("the run is told", () => aborted);
-    over();
-    await robot.stop();
-    expect((await read()).status).toBe("IN_PROGRESS");
-  });
-
-  test("goes on when the service was away", async () => {
-    const { queue, read } = await items([1]);
-    const errors: unknown[] = [];
-    let left = 2;
-    const robot = new RobotWorker(
-      new HttpClient({
-        ...{ url: http.baseUrl, key: await http.key("robot", "acme") },
-        fetch: async (...call) => {
-          if (left-- > 0) throw new TypeError("no route to host");
-          return fetch(...call);
-        },
-      }),
-      { queue, run: () => "done", onError: (error) => errors.push(error) },
-    );
-    robot.start();
-    await until("it is done", async () => (await read()).status === "DONE");
-    await robot.stop();
-    expect(errors).toHaveLength(2);
   });
 });

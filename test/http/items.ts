@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { type CallOptions, useHttp } from "../support/http.ts";
 import { newQueue } from "../support/instance.ts";
 import { until } from "../support/until.ts";
+import { itemLeasesSuite } from "./item-leases.ts";
 
 export function itemsSuite(): void {
   const http = useHttp({}, { reclaimMs: 100 });
@@ -24,12 +25,6 @@ export function itemsSuite(): void {
   const next = (queueId: number, more = "") => call("GET", `/next?queue_id=${queueId}${more}`);
   const settle = (item: { id: string; token: string }, body: object) =>
     call("PUT", `/${item.id}`, { body: { token: item.token, ...body } });
-  const expire = (id: string) =>
-    http.query(
-      "update millrace.claim set expires_at = now() - interval '1 s' where $1 = any (job_ids)",
-      [id],
-    );
-
   describe("adding", () => {
     test("by id and by name, with any payload, a string or none", async () => {
       const id = await queue();
@@ -154,8 +149,13 @@ export function itemsSuite(): void {
       const id = await queue({ max_retries: 1 });
       const { id: itemId } = await add(id);
       const first = (await next(id)).body;
-      const again = await settle(first, { status: "FAILED", error_message: "timeout" });
+      const failed = { status: "FAILED", exception_type: "application" };
+      const again = await settle(first, { ...failed, error_message: "timeout" });
       expect(again.body).toMatchObject({ status: "NEW", retries: 1, error_message: "timeout" });
+      expect(again.body.exception_type).toBe("application");
+      expect(Date.parse(again.body.updated_at)).toBeGreaterThanOrEqual(Date.parse(first.locked_at));
+      const { timeline } = (await http.call("GET", `/api/jobs/${itemId}`)).body;
+      expect(timeline).toMatchObject([{ outcome: "retried", exception_type: "application" }]);
       expect((await settle(first, { status: "FAILED" })).status).toBe(200);
       await http.query("update millrace.scheduled_job set due_at = now() where id = $1", [itemId]);
       await http.work([], { queues: [newQueue()], defaultHandler: () => {} });
@@ -198,8 +198,12 @@ export function itemsSuite(): void {
       expect((await settle({ ...item, token: "x" }, { status: "DONE" })).status).toBe(400);
       const stale = { ...item, token: `${randomUUID()}/1` };
       expect((await settle(stale, { status: "DONE" })).body.code).toBe("STALE_TOKEN");
-      const other = (await settle(item, { status: "NEW" })).body;
-      expect(other.code).toBe("STALE_TOKEN");
+      for (const status of ["NEW", "IN_PROGRESS", "DELETED"]) {
+        const { code, details } = (await settle(item, { status })).body;
+        expect([code, details]).toEqual(["ILLEGAL_TRANSITION", { status: "IN_PROGRESS" }]);
+      }
+      for (const more of [{ error_message: "x" }, { exception_type: "business" }])
+        expect((await settle(item, { status: "DONE", ...more })).status).toBe(400);
       expect(
         (await settle({ id: randomUUID(), token: item.token }, { status: "DONE" })).status,
       ).toBe(404);
@@ -226,66 +230,5 @@ export function itemsSuite(): void {
     });
   });
 
-  describe("leases", () => {
-    test("are renewed by their token, and tell of a cancel", async () => {
-      const id = await queue();
-      await add(id);
-      const item = (await next(id, "&lease_seconds=5")).body;
-      const renew = (body: object) =>
-        call("POST", `/${item.id}/renew`, { body: { token: item.token, ...body } });
-      const longer = await renew({ lease_seconds: 600 });
-      expect(longer.body.cancel_requested).toBe(false);
-      expect(Date.parse(longer.body.lock_expires_at)).toBeGreaterThan(
-        Date.parse(item.lock_expires_at),
-      );
-      const manager = await http.key("manager", "acme");
-      await http.call("POST", `/api/jobs/${item.id}/cancel`, { key: manager });
-      expect((await renew({})).body.cancel_requested).toBe(true);
-      const failed = await settle(item, { status: "FAILED", error_message: "gave up" });
-      expect(failed.body.status).toBe("FAILED");
-      expect((await renew({})).body.details).toEqual({ status: "FAILED" });
-    });
-
-    test("that run out give the item back by itself, and the late robot is refused", async () => {
-      const id = await queue();
-      await http.work([], { queues: [newQueue()], defaultHandler: () => {} });
-      const { id: itemId } = await add(id);
-      const first = (await next(id, "&robot_id=one")).body;
-      // Nobody else's lease suffers for it.
-      const { id: neighbour } = await add(id);
-      const held = (await next(id, "&robot_id=three")).body;
-      expect(held.id).toBe(neighbour);
-      await expire(itemId);
-      const second = await until("it is served again", async () => {
-        const answer = await next(id, "&robot_id=two");
-        return answer.status === 200 && answer.body;
-      });
-      expect(second).toMatchObject({ id: itemId, locked_by_robot_id: "two", retries: 1 });
-      expect((await settle(first, { status: "DONE" })).body.code).toBe("STALE_TOKEN");
-      expect((await settle(second, { status: "DONE" })).status).toBe(200);
-      expect((await settle(held, { status: "DONE" })).status).toBe(200);
-      const { timeline } = (await http.millrace.get(itemId)) ?? { timeline: [] };
-      expect(timeline.map(({ outcome, worker }) => [outcome, worker])).toEqual([
-        ["lapsed", "one"],
-        ["completed", "two"],
-      ]);
-    });
-
-    test("that are renewed before the reclaimer looks are kept, and a deleted item frees nothing", async () => {
-      const id = await queue();
-      const { id: itemId } = await add(id);
-      const item = (await next(id)).body;
-      await expire(itemId);
-      const body = { token: item.token };
-      expect((await call("POST", `/${itemId}/renew`, { body })).status).toBe(200);
-      expect((await settle(item, { status: "DONE" })).status).toBe(200);
-      const manager = await http.key("manager", "acme");
-      await add(id);
-      const held = (await next(id)).body;
-      const refused = await call("DELETE", `/${held.id}`, { key: manager });
-      expect([refused.status, refused.body.details]).toEqual([409, { status: "IN_PROGRESS" }]);
-      expect((await call("DELETE", `/${itemId}`, { key: manager })).status).toBe(204);
-      expect((await call("DELETE", `/${itemId}`, { key: manager })).status).toBe(404);
-    });
-  });
+  describe("leases", () => itemLeasesSuite({ http, call, queue, add, next, settle }));
 }

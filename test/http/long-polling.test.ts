@@ -62,12 +62,88 @@ describe("a robot that waits", () => {
     const { body } = await stays;
     expect([body.status, body.retries]).toEqual(["IN_PROGRESS", 0]);
   });
+
+  test("security 6: with a key that was revoked or has expired meanwhile gets nothing", async () => {
+    const id = await queue();
+    const made = { name: "robot", role: "robot", tenant_id: "acme" };
+    const expires_at = new Date(Date.now() + 1_000).toISOString();
+    const revoked = (await http.call("POST", "/api/keys", { body: made })).body;
+    const expired = (await http.call("POST", "/api/keys", { body: { ...made, expires_at } })).body;
+    const path = `/api/queue-items/next?queue_id=${id}&wait_seconds=60&count=2`;
+    const started = systemClock.monotonic();
+    const waiting = Promise.all(
+      [revoked, expired].map(({ key }) => http.call("GET", path, { key })),
+    );
+    waiting.catch(() => {});
+    await http.call("DELETE", `/api/keys/${revoked.id}`);
+    // What a server remembers of a key is at most two seconds old.
+    await until("the second has expired for all", () => systemClock.monotonic() - started > 3_200);
+    const key = await http.key("robot", "acme");
+    const add = { queue_id: id, payload: 1 };
+    const added = (await http.call("POST", "/api/queue-items", { key, body: add })).body;
+    // As long as somebody waits whose key is no good, each item costs one of them.
+    const item = await until("it is there for others", async () => {
+      await http.call("POST", "/api/queue-items", { key, body: add });
+      const answer = await http.call("GET", `/api/queue-items/next?queue_id=${id}`, { key });
+      return answer.status === 200 && answer.body;
+    });
+    expect([item.id, item.retries]).toEqual([added.id, 0]);
+    expect((await waiting).map(({ body }) => body.code)).toEqual(Array(2).fill("UNAUTHENTICATED"));
+  });
+
+  test("on a queue that is deleted hears so at once, here and through another server", async () => {
+    const id = await queue();
+    const key = await http.key("robot", "acme");
+    const other = new HttpServer({ millrace: await http.connect(), port: 0 });
+    await other.start();
+    try {
+      const path = `/api/queue-items/next?queue_id=${id}&wait_seconds=60`;
+      const waiting = Promise.all(
+        [http.baseUrl, other.url].map((baseUrl) => send(baseUrl, "GET", path, { key })),
+      );
+      waiting.catch(() => {});
+      // Both are known to wait by then: each of these is answered after they have asked.
+      for (const baseUrl of [http.baseUrl, other.url])
+        await send(baseUrl, "GET", `/api/queue-items/next?queue_id=${id}&wait_seconds=0.2`, {
+          key,
+        });
+      await http.call("DELETE", `/api/queues/${id}?confirm_count=0`);
+      const codes = (await waiting).map(({ body }) => body.code);
+      expect(codes).toEqual(["QUEUE_NOT_FOUND", "QUEUE_NOT_FOUND"]);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  test("keeps the order of a key that the queue had none of when it began to wait", async () => {
+    const id = await queue();
+    const key = await http.key("robot", "acme");
+    const next = (seconds: number) =>
+      http.call("GET", `/api/queue-items/next?queue_id=${id}&wait_seconds=${seconds}`, { key });
+    const first = next(60);
+    const second = next(60);
+    for (const waiting of [first, second]) waiting.catch(() => {});
+    await next(0.2);
+    for (const payload of [1, 2, 3]) {
+      const body = { queue_id: id, payload, ordering_key: "account 7" };
+      expect((await http.call("POST", "/api/queue-items", { key, body })).status).toBe(201);
+    }
+    const held = await Promise.race([first, second]);
+    expect(held.body.payload).toBe(1);
+    expect((await next(0)).status).toBe(204);
+    const { id: item, token } = held.body;
+    const done = { token, status: "DONE" };
+    await http.call("PUT", `/api/queue-items/${item}`, { key, body: done });
+    const both = await Promise.all([first, second]);
+    expect(both.map(({ body }) => body.payload).sort()).toEqual([1, 2]);
+    expect((await next(0)).status).toBe(204);
+  });
 });
 
 describe("the taker", () => {
   const wish = (queueId: number, more = {}) => ({
     ...{ queueId, tenant: "acme", robot: "r", holder: randomUUID() },
-    ...{ leaseMs: 60_000, count: 1, waitMs: 60_000, limited: false, ...more },
+    ...{ leaseMs: 60_000, count: 1, waitMs: 60_000, isAllowed: async () => true, ...more },
   });
   const never = () => new AbortController().signal;
 
@@ -80,6 +156,7 @@ describe("the taker", () => {
         return items.take(wishes);
       },
       release: (holds) => items.release(holds, randomUUID()),
+      queue: async () => ({ limited: false }),
       clock: systemClock,
     });
     return { taker, polls };
@@ -140,6 +217,7 @@ describe("the taker", () => {
         return taken;
       },
       release: (holds) => items.release(holds, randomUUID()),
+      queue: async () => ({ limited: false }),
       clock: systemClock,
     });
     expect(await taker.take(wish(id), gone.signal)).toEqual([]);

@@ -6,9 +6,9 @@ import { isTerminal } from "../../domain/job-state.ts";
 import type { QueueSettings } from "../../store/queue.ts";
 import type { Enqueued, Reprocessed, WorkerPresence } from "../../store/store.ts";
 import type { JobDefinition } from "../../worker/job-definition.ts";
-import type { EnqueueOptions } from "../new-job.ts";
 import { RemoteBreakers } from "./breakers.ts";
 import { HttpCaller, type HttpClientOptions, pause } from "./caller.ts";
+import { newRemoteJob, type RemoteEnqueueOptions } from "./new-remote-job.ts";
 import {
   configureQueue,
   listDeadLetters,
@@ -28,8 +28,6 @@ import {
   toRemoteJob,
 } from "./remote-job.ts";
 import { RemoteTenants } from "./tenants.ts";
-
-export type RemoteEnqueueOptions = Omit<EnqueueOptions, "tx">;
 
 export interface WaitOptions {
   readonly timeoutMs?: number;
@@ -66,8 +64,7 @@ export class HttpClient {
     payload: NoInfer<Input>,
     options: RemoteEnqueueOptions = {},
   ): Promise<Enqueued> {
-    const key = options.key ?? crypto.randomUUID();
-    const body = this.#wire(job, payload, { ...options, key });
+    const body = await this.#newJob(job, payload, options);
     return this.#caller.call("POST", "/api/jobs", { body });
   }
 
@@ -79,13 +76,16 @@ export class HttpClient {
       | RemoteEnqueueOptions
       | ((payload: NoInfer<Input>, index: number) => RemoteEnqueueOptions) = {},
   ): Promise<Enqueued[]> {
+    if (!Array.isArray(payloads))
+      throw new MillraceError("OPTION_INVALID", "enqueueMany takes a list of payloads.");
     const optionsOf = typeof options === "function" ? options : () => options;
+    // All are checked before any is sent.
+    const all: Wire[] = [];
+    for (const [i, payload] of payloads.entries())
+      all.push(await this.#newJob(job, payload, optionsOf(payload, i)));
     const enqueued: Enqueued[] = [];
-    for (let from = 0; from < payloads.length; from += mostPerCall) {
-      const jobs = payloads.slice(from, from + mostPerCall).map((payload, i) => {
-        const own = optionsOf(payload, from + i);
-        return this.#wire(job, payload, { ...own, key: own.key ?? crypto.randomUUID() });
-      });
+    for (let from = 0; from < all.length; from += mostPerCall) {
+      const jobs = all.slice(from, from + mostPerCall);
       const answer = await this.#caller.call<{ jobs: Enqueued[] }>("POST", "/api/jobs", {
         body: { jobs },
       });
@@ -203,30 +203,13 @@ export class HttpClient {
     return listWorkers(this.#caller);
   }
 
-  #wire(
-    job: { type: string; queue: string },
+  #newJob<Input>(
+    job: JobDefinition<Input, never, unknown>,
     payload: unknown,
     options: RemoteEnqueueOptions,
-  ): Wire {
-    const definition = job as JobDefinition;
-    const { rules } = definition;
-    const tenant = options.tenant ?? this.#caller.tenant;
-    const named = {
-      tenant_id: tenant,
-      idempotency_key: options.key,
-      correlation_id: options.correlationId,
-      reference: options.reference,
-      priority: options.priority ?? rules?.priority?.(payload) ?? definition.priority,
-      category: definition.category,
-      labels: definition.labels,
-      ordering_key: options.orderingKey ?? rules?.orderingKey?.(payload),
-      limit_key: options.limitKey ?? rules?.limitKey?.(payload),
-      delay_ms: options.delayMs ?? rules?.delayMs?.(payload),
-      expires_in_ms: options.expiresInMs ?? definition.expiresInMs,
-      max_attempts: options.maxAttempts ?? definition.maxAttempts,
-    };
-    const given = Object.entries(named).filter(([, value]) => value !== undefined);
-    return { type: job.type, queue: job.queue, payload, ...Object.fromEntries(given) };
+  ): Promise<Wire> {
+    const definition = job as unknown as JobDefinition;
+    return newRemoteJob(definition, payload, options, this.#caller.tenant);
   }
 }
 

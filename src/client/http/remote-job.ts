@@ -60,6 +60,7 @@ function errorOf(wire: Wire): JobError | null {
 }
 
 function runOf(wire: Wire): RemoteJob["timeline"][number] {
+  const exceptionType = wire.exception_type as "application" | "business" | null;
   return {
     attempt: Number(wire.attempt),
     worker: String(wire.worker),
@@ -69,6 +70,7 @@ function runOf(wire: Wire): RemoteJob["timeline"][number] {
     ...(wire.error_class === null ? {} : { errorClass: String(wire.error_class) }),
     ...(wire.error_fingerprint === null ? {} : { fingerprint: String(wire.error_fingerprint) }),
     ...(wire.message === null ? {} : { message: String(wire.message) }),
+    ...(exceptionType === null ? {} : { exceptionType }),
     ...(wire.times === 1 ? {} : { times: Number(wire.times) }),
   };
 }

@@ -1,67 +1,35 @@
-// A robot in TypeScript: leases items, renews while it works, and says how each ended. What it cannot
-// hold any more it gives up: the run's signal aborts, and nothing is said about the item.
+// A robot in TypeScript: leases items, renews while it works, and says how each ended. What the service
+// refuses to store as a result is said as a failure, so that no item is left without an end.
 
+import { storable } from "../../domain/describe-error.ts";
 import { MillraceError } from "../../domain/errors.ts";
 import { pause } from "./caller.ts";
 import type { HttpClient } from "./http-client.ts";
-
-export interface RobotItem {
-  readonly id: string;
-  readonly queueId: number;
-  readonly reference: string | null;
-  readonly priority: number;
-  readonly payload: unknown;
-  /** How many runs it has had before this one. */
-  readonly retries: number;
-}
-
-export interface RobotRun {
-  readonly item: RobotItem;
-  /** Aborts when the lease is lost or somebody wants the item cancelled. */
-  readonly signal: AbortSignal;
-}
-
-export interface RobotOptions {
-  readonly queue: string;
-  /** What it returns is the item's result; what it throws, an application exception. */
-  readonly run: (run: RobotRun) => unknown;
-  readonly concurrency?: number;
-  readonly leaseSeconds?: number;
-  readonly waitSeconds?: number;
-  readonly robotId?: string;
-  /** Of the robot itself: a service that does not answer, a lease that was lost. */
-  readonly onError?: (error: unknown) => void;
-}
-
-/** Throw this where trying again is no use. */
-export class BusinessException extends Error {
-  override readonly name = "BusinessException";
-}
-
-interface LeasedItem {
-  readonly id: string;
-  readonly token: string;
-  readonly queue_id: number;
-  readonly reference: string | null;
-  readonly priority: number;
-  readonly payload: unknown;
-  readonly retries: number;
-}
+import { type ItemEnd, isFinal, type LeasedItem, RobotLease } from "./robot-lease.ts";
+import {
+  BusinessException,
+  type CheckedRobotOptions,
+  checkRobotOptions,
+  type RobotItem,
+  type RobotOptions,
+} from "./robot-options.ts";
 
 const pauseAfterErrorMs = 1_000;
+const waitForOthersMs = 200;
+const longestMessage = 10_000;
+/** So long a body is cut off by the service, which may look as if there were none. */
+const hugeLength = 8 * 1024 * 1024;
 
 export class RobotWorker {
   readonly #client: HttpClient;
-  readonly #options: Required<Omit<RobotOptions, "robotId">> & { readonly robotId?: string };
+  readonly #options: CheckedRobotOptions;
   readonly #stopping = new AbortController();
+  readonly #unheard = new Set<RobotLease>();
   #slots: Promise<unknown> | null = null;
 
   constructor(client: HttpClient, options: RobotOptions) {
     this.#client = client;
-    this.#options = {
-      ...{ concurrency: 1, leaseSeconds: 60, waitSeconds: 20, onError: () => {} },
-      ...options,
-    };
+    this.#options = checkRobotOptions(options);
   }
 
   start(): void {
@@ -79,12 +47,15 @@ export class RobotWorker {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        const item = await this.#next(signal);
+        // Who has ends to say, and is not heard, asks for nothing more meanwhile.
+        while (this.#unheard.size > 0 && !signal.aborted) await pause(waitForOthersMs, signal);
+        const item = signal.aborted ? null : await this.#next(signal);
         if (item !== null) await this.#handle(item);
       } catch (error) {
         if (signal.aborted) return;
-        this.#options.onError(error);
-        await pause(pauseAfterErrorMs, signal);
+        this.#tell(error);
+        const said = error instanceof MillraceError ? Number(error.details.retryAfterMs) || 0 : 0;
+        await pause(Math.max(said, pauseAfterErrorMs), signal);
       }
     }
   }
@@ -92,67 +63,114 @@ export class RobotWorker {
   /** A lost answer is not asked for again: what it held comes back when its lease runs out. */
   #next(signal: AbortSignal): Promise<LeasedItem | null> {
     const { queue, leaseSeconds, waitSeconds, robotId } = this.#options;
+    const { tenant } = this.#client.caller;
     const body = {
       ...{ queue_name: queue, lease_seconds: leaseSeconds, wait_seconds: waitSeconds },
       ...(robotId === undefined ? {} : { robot_id: robotId }),
-      ...(this.#client.caller.tenant === undefined
-        ? {}
-        : { tenant_id: this.#client.caller.tenant }),
+      ...(tenant === undefined ? {} : { tenant_id: tenant }),
     };
     return this.#client.caller.call("POST", "/api/queue-items/next", {
       ...{ body, signal, isRepeatable: false },
     });
   }
 
-  async #handle(item: LeasedItem): Promise<void> {
-    const lost = new AbortController();
-    const done = new AbortController();
-    const renewing = this.#renew(item, lost, done.signal);
-    const end = await this.#run(item, lost.signal);
-    done.abort();
-    await renewing;
-    if (lost.signal.aborted) return;
-    const path = `/api/queue-items/${item.id}`;
-    await this.#client.caller.call("PUT", path, { body: { ...end, token: item.token } });
-  }
-
-  async #run(item: LeasedItem, signal: AbortSignal): Promise<object> {
-    const { id, reference, priority, payload, retries } = item;
-    const run = {
-      item: { id, queueId: item.queue_id, reference, priority, payload, retries },
-      signal,
-    };
+  async #handle(leased: LeasedItem): Promise<void> {
+    const { leaseSeconds } = this.#options;
+    const tell = (error: unknown) => this.#tell(error);
+    const lease = new RobotLease(this.#client.caller, leased, leaseSeconds, tell);
+    const item = toItem(leased);
     try {
-      const result = await this.#options.run(run);
-      return { status: "DONE", ...(result === undefined ? {} : { result }) };
+      const end = await this.#run(item, lease.signal);
+      // Who was interrupted by the loss has not failed.
+      if (lease.lost === null || (end.status === "DONE" && !lease.isTakenBack))
+        await this.#settle(lease, end);
+      else this.#lose(item, lease.lost);
     } catch (error) {
-      const isBusiness = error instanceof BusinessException;
-      return {
-        status: "FAILED",
-        exception_type: isBusiness ? "business" : "application",
-        error_message: (error instanceof Error ? error.message : String(error)).slice(0, 10_000),
-      };
+      tell(error);
+      this.#lose(item, error);
+    } finally {
+      this.#unheard.delete(lease);
+      await lease.release();
     }
   }
 
-  /** Three times per lease, until the run is over or the lease is. */
-  async #renew(item: LeasedItem, lost: AbortController, done: AbortSignal): Promise<void> {
-    const { leaseSeconds, onError } = this.#options;
-    const body = { token: item.token, lease_seconds: leaseSeconds };
-    const path = `/api/queue-items/${item.id}/renew`;
-    for (;;) {
-      await pause((leaseSeconds * 1_000) / 3, done);
-      if (done.aborted) return;
-      try {
-        const answer = await this.#client.caller.call<{ cancel_requested: boolean }>("POST", path, {
-          body,
-        });
-        if (answer.cancel_requested) lost.abort(new Error("Somebody wants the item cancelled."));
-      } catch (error) {
-        onError(error);
-        if (error instanceof MillraceError && error.code !== "SERVICE_UNAVAILABLE")
-          lost.abort(error);
-      }
+  /** What cannot be stored is a failure for that reason. */
+  async #settle(lease: RobotLease, end: ItemEnd): Promise<void> {
+    const said = {
+      mostTries: Number.POSITIVE_INFINITY,
+      onUnheard: () => void this.#unheard.add(lease),
+    };
+    const isHuge = end.status === "DONE" && lengthOf(end.result) > hugeLength;
+    try {
+      await lease.settle(end, isHuge ? { ...said, mostTries: 3 } : said);
+    } catch (error) {
+      if (isFinal(error) && !isHuge) throw error;
+      this.#tell(error);
+      const { code, message } = error as MillraceError;
+      await lease.settle(failure(`${code}: ${message}`, false), said);
     }
+  }
+
+  async #run(item: RobotItem, signal: AbortSignal): Promise<ItemEnd> {
+    try {
+      const result = await this.#options.run({ item, signal });
+      if (result === undefined || result === null) return { status: "DONE" };
+      return lengthOf(result) === 0 ? notJson : { status: "DONE", result };
+    } catch (error) {
+      return failure(messageOf(error), error instanceof BusinessException);
+    }
+  }
+
+  #lose(item: RobotItem, reason: unknown): void {
+    harmless(() => this.#options.onLost?.(item, reason));
+  }
+
+  #tell(error: unknown): void {
+    harmless(() => this.#options.onError(error));
+  }
+}
+
+/** As JSON; 0: it is none. */
+function lengthOf(result: unknown): number {
+  try {
+    return JSON.stringify(result)?.length ?? 0;
+  } catch {
+    return 0;
+  }
+}
+
+/** Whoever is told of an error must not stop the robot by another. */
+function harmless(tell: () => void): void {
+  try {
+    tell();
+  } catch {
+    // There is nobody left to be told.
+  }
+}
+
+const toItem = ({
+  id,
+  queue_id,
+  reference,
+  priority,
+  payload,
+  retries,
+}: LeasedItem): RobotItem => ({
+  ...{ id, queueId: queue_id, reference, priority, payload, retries },
+});
+
+const failure = (message: string, isBusiness: boolean): ItemEnd => ({
+  status: "FAILED",
+  exception_type: isBusiness ? "business" : "application",
+  error_message: storable(message, longestMessage),
+});
+
+const notJson = failure("RESULT_INVALID: The result cannot be stored as JSON.", false);
+
+function messageOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? String(thrown.message) : String(thrown);
+  } catch {
+    return "What was thrown has no text.";
   }
 }

@@ -47,8 +47,16 @@ const fields = {
   priority: z.int(),
   payload: z.unknown(),
   result: z.unknown(),
-  error_message: z.string().nullable(),
-  exception_type: z.enum(["application", "business"]).nullable(),
+  error_message: z
+    .string()
+    .nullable()
+    .describe(
+      "Of the last run that failed, also while it waits for the next; its first 500 bytes.",
+    ),
+  exception_type: z
+    .enum(["application", "business"])
+    .nullable()
+    .describe("As the robot said it of that run; null: it did not."),
   retries: z.int().describe("How many runs it has had before this one."),
   locked_by_robot_id: z.string().nullable(),
   locked_at: field.timeOut.nullable(),
@@ -195,7 +203,7 @@ export const settleItem = defineRoute({
   path: "/api/queue-items/{id}",
   summary: "End an item that one holds",
   description:
-    "A failed item is tried again as often as its queue's max_retries says, unless it was a business exception; then it becomes a dead letter. Saying the same again says ok.",
+    "A failed item is tried again as often as its queue's max_retries says, unless it was a business exception; then it becomes a dead letter. Saying the same again says ok. A failed item that somebody wants cancelled is cancelled (status DELETED). Statuses other than DONE and FAILED end nothing: 409.",
   access: ["robot", "manager"],
   params,
   body: request(
@@ -203,9 +211,20 @@ export const settleItem = defineRoute({
     z.strictObject({
       status: z.enum(statuses),
       token,
-      result: z.unknown().optional(),
-      error_message: field.text(10_000).optional(),
-      exception_type: z.enum(["application", "business"]).optional(),
+      result: z
+        .unknown()
+        .optional()
+        .describe("Kept when the item has ended; that of a run that is tried again is not."),
+      error_message: field
+        .text(10_000)
+        .optional()
+        .describe("Its first 500 bytes are kept. Not with DONE."),
+      exception_type: z
+        .enum(["application", "business"])
+        .optional()
+        .describe(
+          "Not with DONE. Without it a failure is a business exception if the word `business` is in error_message, or in failure_reason, reason, type or error_message of the result.",
+        ),
     }),
   ),
   answers: { 200: { description: "The item as it is now.", body: item } },
@@ -224,11 +243,18 @@ export const renewItem = defineRoute({
   method: "POST",
   path: "/api/queue-items/{id}/renew",
   summary: "Hold an item for longer",
+  description:
+    "A lease never ends sooner than before. Without lease_seconds it is renewed for as long as it was taken for.",
   access: ["robot", "manager"],
   params,
   body: request(
     "ItemRenewal",
-    z.strictObject({ token, lease_seconds: wish.lease_seconds.optional() }),
+    z.strictObject({
+      token,
+      lease_seconds: seconds(1, 3_600)
+        .optional()
+        .describe("From now; as `next` was told unless told."),
+    }),
   ),
   answers: {
     200: {

@@ -3,6 +3,7 @@ import { jobStates } from "../../domain/job-state.ts";
 import { mostSeriesMinutes } from "../../store/queue-admin.ts";
 import * as field from "./fields.ts";
 import { defineRoute, request, response } from "./route.ts";
+import { run } from "./run.ts";
 
 const longest = 100 * 365 * 86_400_000;
 const milliseconds = (least: number) => z.int().min(least).max(longest);
@@ -56,21 +57,6 @@ const summary = {
   error_message: z.string().nullable(),
 };
 const jobSummary = response("JobSummary", z.object(summary));
-
-const run = response(
-  "Run",
-  z.object({
-    attempt: z.int(),
-    worker: z.string(),
-    started_at: z.string(),
-    ended_at: z.string(),
-    outcome: z.string(),
-    error_class: z.string().nullable(),
-    error_fingerprint: z.string().nullable(),
-    message: z.string().nullable(),
-    times: z.int().describe("How many snoozes in a row this stands for."),
-  }),
-);
 
 export const fullJob = response(
   "Job",

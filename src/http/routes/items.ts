@@ -7,6 +7,7 @@ import type { Item, ItemEnd, LeasedItem } from "../../store/item.ts";
 import type { Queue } from "../../store/store.ts";
 import { defineJob } from "../../worker/job-definition.ts";
 import * as contract from "../contract/items.ts";
+import type { Route } from "../contract/route.ts";
 import { type Identity, maySee, tenantToActOn } from "../identity.ts";
 import { type Call, type Served, type Service, serve } from "../served.ts";
 import { itemView, leasedItemView, weightOfPriority } from "../views.ts";
@@ -74,7 +75,8 @@ async function add(
 
 async function next(
   wish: contract.NextWish,
-  call: Pick<Call<never>, "identity" | "gone">,
+  call: Pick<Call<never>, "identity" | "arrival" | "gone">,
+  route: Route,
   service: Service,
 ) {
   const { queue_id, queue_name, count, wait_seconds = 0 } = wish;
@@ -94,7 +96,10 @@ async function next(
       leaseMs: Math.round((wish.lease_seconds ?? defaultLeaseSeconds) * 1_000),
       count: count ?? 1,
       waitMs: Math.round(wait_seconds * 1_000),
-      limited: isLimited(queue),
+      isAllowed: async () => {
+        const now = (await service.caller.recognise(route, call.arrival)).identity;
+        return now.tenant === identity.tenant && now.role === identity.role;
+      },
     },
     call.gone(),
   );
@@ -117,9 +122,6 @@ function tellLeased(items: readonly LeasedItem[], { millrace: { events } }: Serv
     events.emit("robot.leased", { ...about(item), waitedMs });
   }
 }
-/** A robot asks for one tenant's items: only turns among tenants do not concern it. */
-const isLimited = ({ concurrency, throttle, laned, ageingStepMs }: Queue): boolean =>
-  laned || concurrency !== null || throttle !== null || ageingStepMs !== null;
 
 async function findItem(id: string, identity: Identity, { store }: Service): Promise<Item> {
   const item = await store.service.readsOf(identity.tenant).item(id);
@@ -147,6 +149,9 @@ function parseToken(text: string): Token {
 
 const settle = serve(contract.settleItem, async ({ params, body, identity }, service) => {
   const token = parseToken(body.token);
+  if (body.status !== "DONE" && body.status !== "FAILED")
+    throw illegal(await findItem(params.id, identity, service));
+  refuseContradiction(body);
   const hold = { id: params.id, token, holder: identity.keyId };
   const ended = await end(hold, body, service);
   const item = await findItem(params.id, identity, service);
@@ -180,7 +185,6 @@ async function end(
   const result = resultText(body.result, millrace.config.resultLimitBytes);
   if (body.status === "DONE")
     return (await items.complete(hold, result, process)) ? completed : null;
-  if (body.status !== "FAILED") return null;
   const isBusiness = isBusinessException(body.exception_type, body.result, body.error_message);
   const failure = {
     message: body.error_message ?? "The robot gave no reason.",
@@ -190,7 +194,17 @@ async function end(
     random: random(),
   };
   const failed = await items.fail(hold, failure, process);
-  return failed && { ...failed, class: isBusiness ? "non_retryable" : "retryable" };
+  if (failed === null || failed.outcome === "cancelled")
+    return failed && { ...failed, class: undefined };
+  return { ...failed, class: isBusiness ? "non_retryable" : "retryable" };
+}
+
+/** What went well has no reason for failing. */
+function refuseContradiction(body: Call<typeof contract.settleItem>["body"]): void {
+  if (body.status !== "DONE") return;
+  for (const name of ["error_message", "exception_type"] as const)
+    if (body[name] !== undefined)
+      throw new MillraceError("REQUEST_INVALID", `body.${name}: not with DONE`);
 }
 
 const completed: Ended = { outcome: "completed", class: undefined, durationMs: null };
@@ -218,16 +232,20 @@ async function isRepeat({ id, token }: Hold, status: string, { store }: Service)
 }
 
 function refusal(item: Item): MillraceError {
+  return itemStatus(item.state) === "IN_PROGRESS"
+    ? new MillraceError("STALE_TOKEN")
+    : illegal(item);
+}
+
+function illegal(item: Item): MillraceError {
   const status = itemStatus(item.state);
-  if (status === "IN_PROGRESS") return new MillraceError("STALE_TOKEN");
-  return new MillraceError("ILLEGAL_TRANSITION", `The item is ${status}.`, {
-    details: { status },
-  });
+  const message = `The item is ${status}.`;
+  return new MillraceError("ILLEGAL_TRANSITION", message, { details: { status } });
 }
 
 const renew = serve(contract.renewItem, async ({ params, body, identity }, service) => {
   const hold = { id: params.id, token: parseToken(body.token), holder: identity.keyId };
-  const leaseMs = Math.round((body.lease_seconds ?? defaultLeaseSeconds) * 1_000);
+  const leaseMs = body.lease_seconds === undefined ? null : Math.round(body.lease_seconds * 1_000);
   const renewed = await service.store.service.items.renew(hold, leaseMs);
   if (renewed === null) throw refusal(await findItem(params.id, identity, service));
   return {
@@ -243,15 +261,10 @@ const renew = serve(contract.renewItem, async ({ params, body, identity }, servi
 const remove = serve(contract.deleteItem, async ({ params, query, identity }, service) => {
   const item = await findItem(params.id, identity, service);
   if (item.state === "deleted") throw new MillraceError("ITEM_NOT_FOUND");
-  if (item.state === "running") throw refusedDelete();
+  if (item.state === "running") throw illegal(item);
   await service.millrace.delete(item.id, query.notes ?? deletedWithoutNotes, identity.actor);
   return { status: 204 as const };
 });
-
-const refusedDelete = () =>
-  new MillraceError("ILLEGAL_TRANSITION", "The item is IN_PROGRESS.", {
-    details: { status: "IN_PROGRESS" },
-  });
 
 export const itemRoutes: readonly Served[] = [
   serve(contract.addItem, async ({ body, headers, identity }, service) => {
@@ -264,8 +277,10 @@ export const itemRoutes: readonly Served[] = [
     const place = await placeByName(queue_name, tenant_id, identity, service);
     return add(place, item, headers["idempotency-key"], service);
   }),
-  serve(contract.nextItem, (call, service) => next(call.query, call, service)),
-  serve(contract.takeNextItem, (call, service) => next(call.body, call, service)),
+  serve(contract.nextItem, (call, service) => next(call.query, call, contract.nextItem, service)),
+  serve(contract.takeNextItem, (call, service) =>
+    next(call.body, call, contract.takeNextItem, service),
+  ),
   read,
   settle,
   renew,

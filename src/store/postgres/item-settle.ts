@@ -53,7 +53,8 @@ const hold = statement(
     select c.id, c.robot from millrace.claim c
     where c.id = $2::uuid and c.holder = $4::uuid and c.lease_id is null for update
   )
-  select j.type, j.attempt, j.max_attempts, j.crash_count, j.timeline, j.started_at, now() as now, held.robot
+  select j.type, j.attempt, j.max_attempts, j.crash_count, j.timeline, j.started_at,
+    j.cancel_requested, now() as now, held.robot
   from held cross join lateral (
     select * from millrace.job j where j.id = $1::uuid and j.claim_id = held.id and j.claim_no = $3::int limit 1
     for update
@@ -79,6 +80,7 @@ interface HeldRow {
   crash_count: number;
   timeline: Timeline | null;
   started_at: Date;
+  cancel_requested: boolean;
   now: Date;
   robot: string;
 }
@@ -105,6 +107,8 @@ export function failItem(
   process: string,
 ): Promise<ItemEnd | null> {
   return endItem(database, held, process, (run) => {
+    // Whoever fails after being asked to stop has stopped.
+    if (run.cancel_requested) return { outcome: { kind: "cancelled" } };
     const { isBusiness, message, random } = failure;
     const error = isBusiness ? new NonRetryableError(message) : new RetryableError(message);
     // Ours, not the robot's.
@@ -143,7 +147,8 @@ function endItem(
     const [run] = await query<HeldRow>(hold, [id, token.claimId, token.claimNo, holder]);
     if (run === undefined) return null;
     const { outcome, failure } = decide(run);
-    const settled = await settleJobs(runnerOf(query), [settlement(id, token, run, outcome)], {
+    const settling = settlement(id, token, run, outcome, failure?.exceptionType ?? null);
+    const settled = await settleJobs(runnerOf(query), [settling], {
       worker: run.robot,
       process,
     });
@@ -161,6 +166,7 @@ function settlement(
   token: ItemHold["token"],
   run: HeldRow,
   outcome: Settlement["outcome"],
+  exceptionType: ItemFailure["exceptionType"],
 ): Settlement {
   const entry = {
     token: tokenText(token),
@@ -170,6 +176,7 @@ function settlement(
     endedAt: run.now.toISOString(),
     outcome: outcome.kind,
     ...errorFields("error" in outcome ? outcome.error : undefined),
+    ...(exceptionType === null ? {} : { exceptionType }),
   };
   return { id, token, outcome, timeline: appendEntry(run.timeline ?? [], entry) };
 }

@@ -55,26 +55,30 @@ export interface ItemRow {
   updated_at: Date;
 }
 
-export const toItem = (row: ItemRow): Item => ({
-  id: row.id,
-  queueId: row.queue_id,
-  tenant: row.tenant,
-  reference: row.reference,
-  state: row.state,
-  weight: row.weight,
-  payload: row.payload,
-  result: row.result ?? null,
-  // An item that waits for its next run tells why the last one failed.
-  errorMessage: row.error_message ?? row.timeline?.at(-1)?.message ?? null,
-  exceptionType: row.exception_type,
-  attempt: row.attempt,
-  robot: row.robot,
-  lockedAt: row.locked_at,
-  lockExpiresAt: row.lock_expires_at,
-  jobId: row.job_id,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
+export function toItem(row: ItemRow): Item {
+  // An item that waits for its next run tells of how the last one failed.
+  const last = row.timeline?.at(-1);
+  const endedAt = last === undefined ? 0 : Date.parse(last.endedAt);
+  return {
+    id: row.id,
+    queueId: row.queue_id,
+    tenant: row.tenant,
+    reference: row.reference,
+    state: row.state,
+    weight: row.weight,
+    payload: row.payload,
+    result: row.result ?? null,
+    errorMessage: row.error_message ?? last?.message ?? null,
+    exceptionType: row.exception_type ?? last?.exceptionType ?? null,
+    attempt: row.attempt,
+    robot: row.robot,
+    lockedAt: row.locked_at,
+    lockExpiresAt: row.lock_expires_at,
+    jobId: row.job_id,
+    createdAt: row.created_at,
+    updatedAt: +row.updated_at < endedAt ? new Date(endedAt) : row.updated_at,
+  };
+}
 
 export async function findItem(database: Reader, id: string): Promise<Item | null> {
   const [row] = await database.query<ItemRow>(read, [id]);

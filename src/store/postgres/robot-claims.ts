@@ -65,10 +65,13 @@ const readTaken = statement(
 );
 
 // Whose lease has run out may still renew it, as long as nobody has taken the item back; the reclaimer
-// locks the claim, too, so that one of the two comes first.
+// locks the claim, too, so that one of the two comes first. What lies between created_at and expires_at
+// is the length that it was taken for: both move together.
+const longer = `greatest(c.expires_at, now() + coalesce($5::int * interval '1 ms', c.expires_at - c.created_at))`;
+
 const renew = statement(
   "renew_item",
-  `update millrace.claim c set expires_at = now() + $5::int * interval '1 ms'
+  `update millrace.claim c set expires_at = ${longer}, created_at = c.created_at + (${longer} - c.expires_at)
   where c.id = $2::uuid and c.holder = $4::uuid and c.lease_id is null and (c.deadline is null or c.deadline > now())
     and (select true from millrace.job j where j.id = $1::uuid and j.claim_id = c.id and j.claim_no = $3::int limit 1)
   returning c.expires_at as until, coalesce($1::uuid = any (c.cancels), false) as cancelled`,
@@ -130,7 +133,7 @@ async function takeLimited(database: Database, wishes: readonly ItemWish[]): Pro
 export async function renewItem(
   database: Database,
   { id, token, holder }: ItemHold,
-  leaseMs: number,
+  leaseMs: number | null,
 ): Promise<{ until: Date; cancelled: boolean } | null> {
   const values = [id, token.claimId, token.claimNo, holder, leaseMs];
   const [row] = await database.query<{ until: Date; cancelled: boolean }>(renew, values);
