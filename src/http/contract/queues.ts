@@ -8,7 +8,12 @@ const days = z.int().min(1).max(3650);
 const settings = {
   description: field.text(2_000).nullable().optional(),
   max_retries: z.int().min(0).max(999).optional(),
-  enforce_unique_reference: z.boolean().optional(),
+  enforce_unique_reference: z
+    .boolean()
+    .optional()
+    .describe(
+      "Each tenant's references once. Switched on, it counts the items that are there already, and is refused where a reference is used twice.",
+    ),
   is_active: z.boolean().optional().describe("False: refuses items and serves none."),
   capacity: z.int().min(0).max(most).nullable().optional(),
   warn_depth: z.int().min(0).max(most).nullable().optional(),
@@ -117,7 +122,7 @@ export const updateQueue = defineRoute({
   params,
   body: queueChanges,
   answers: { 200: { description: "The queue as it is now.", body: queue } },
-  refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN"],
+  refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN", "REFERENCES_NOT_UNIQUE"],
 });
 
 export const deleteQueue = defineRoute({
