@@ -15,7 +15,7 @@ import { Door, type DoorBucket } from "./door.ts";
 import { bucketsFor } from "./door-buckets.ts";
 import { enqueueIn } from "./enqueue-in.ts";
 import { Enqueuer, type HintTaker, type LocalWorker } from "./enqueuer.ts";
-import { delayed, needsNames, onlyTransaction, traced } from "./job-changes.ts";
+import { asking, delayed, needsNames, onlyTransaction, traced } from "./job-changes.ts";
 import { checkCall, type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
 import { Placement } from "./placement.ts";
 import type { QueueCache } from "./queue-cache.ts";
@@ -44,6 +44,8 @@ export interface JobRequest {
   readonly queue: Queue;
   /** Instead of a priority. */
   readonly weight?: number | undefined;
+  /** What belongs to the request beyond type, queue, tenant and payload: another text is another request. */
+  readonly asks?: string | undefined;
 }
 
 const mostPerFlush = 1_000;
@@ -142,8 +144,9 @@ export class Intake {
     if (calls.closed) throw new MillraceError("STOPPED");
     if (!this.#tenants.isLoaded) await calls.track(() => this.#tenants.load());
     const made: NewJob[] = [];
-    for (const { definition, payload, options, queue, weight } of requests) {
-      const job = traced(newJob(definition, payload, options, queue, config, events), carried);
+    for (const { definition, payload, options, queue, weight, asks } of requests) {
+      const plain = newJob(definition, payload, options, queue, config, events);
+      const job = traced(asking(plain, asks), carried);
       const placed = this.#place(weight === undefined ? job : { ...job, weight }, queue);
       made.push(placed instanceof Promise ? await placed : placed);
     }

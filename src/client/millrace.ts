@@ -33,7 +33,7 @@ import { Intake, type JobRequest } from "./intake.ts";
 import type { EnqueueOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
 import { type Context, type OpenedStore, openStore } from "./open-store.ts";
-import { countedQueues, QueueCache } from "./queue-cache.ts";
+import { countedQueues, type FoundQueues, QueueCache } from "./queue-cache.ts";
 import { checkQueueSettings } from "./queue-settings.ts";
 import { Repairs, unknownJob } from "./repairs.ts";
 import { type ResultOptions, resultOf, waitForEnd } from "./result.ts";
@@ -170,7 +170,7 @@ export class Millrace {
   }
 
   /** Queues by tenant and name, or by id, as remembered for a few seconds. */
-  get queueCache(): Pick<QueueCache, "resolve" | "find" | "findById" | "byId" | "invalidate"> {
+  get queueCache(): FoundQueues {
     return this.#queues;
   }
 

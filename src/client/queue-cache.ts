@@ -7,6 +7,9 @@ const mostResolved = 10_000;
 /** No name holds a line break, so no shared queue and no number reads like this. */
 const ownKey = (tenant: string, name: string) => `${tenant}\n${name}`;
 
+/** Deliveries to webhooks are made, run and ended by Millrace alone. */
+export const isReserved = (name: string): boolean => name.startsWith("millrace.");
+
 /** Queues by name, made on first use. Settings may be a few seconds old; the store's guards are not. */
 export class QueueCache {
   readonly #store: Store;
@@ -37,6 +40,13 @@ export class QueueCache {
     return queues;
   }
 
+  /** What a worker of these names serves: the shared queues, and the tenants' own. */
+  async served(names: readonly string[]): Promise<Queue[]> {
+    const shared = await this.ensure(names);
+    const open = names.filter((name) => !isReserved(name));
+    return open.length === 0 ? shared : [...shared, ...(await this.#store.tenantQueues(open))];
+  }
+
   async get(name: string): Promise<Queue> {
     const known = this.known(name);
     if (known !== undefined) return known;
@@ -48,6 +58,17 @@ export class QueueCache {
   /** The tenant's own queue of this name, else the shared one, which is made on first use. */
   async resolve(tenant: string, name: string): Promise<Queue> {
     return (await this.find(tenant, name)) ?? this.#first(name);
+  }
+
+  /** The same for those who see one tenant only: what they make is that tenant's, and workers hear of it. */
+  async resolveOwn(tenant: string, name: string): Promise<Queue> {
+    const found = await this.find(tenant, name);
+    if (found !== null) return found;
+    // Everybody has this one in mind who names none; the others are Millrace's own.
+    if (name === "default" || isReserved(name)) return this.#first(name);
+    const made = await this.#store.configureQueue(tenant, name, {});
+    this.put(made);
+    return made;
   }
 
   /** The same, but null when there is none. */
@@ -96,6 +117,12 @@ export class QueueCache {
     return queue;
   }
 }
+
+/** What a service in front asks for. */
+export type FoundQueues = Pick<
+  QueueCache,
+  "resolve" | "resolveOwn" | "find" | "findById" | "byId" | "invalidate"
+>;
 
 export async function countedQueues(store: Store): Promise<(Queue & { counts: QueueCounts })[]> {
   const queues = await store.queues();

@@ -100,6 +100,8 @@ export class Workers {
     const worker = this.#create(registry, queues, options);
     await worker.start();
     this.#running.add(worker);
+    // Tenants may have queues of their own by these names.
+    worker.hear({ kind: "queues" });
     return worker;
   }
 
@@ -142,7 +144,7 @@ export class Workers {
         breaker: (platform) => breakers.guard(platform),
       }),
       queues,
-      readQueues: () => this.#options.queues.ensure(queues.map((queue) => queue.name)),
+      readQueues: () => this.#options.queues.served(queues.map((queue) => queue.name)),
       concurrency: concurrencyOf(options.concurrency),
       hints: broker,
       pollMs,

@@ -9,10 +9,11 @@ import { type Arrival, arrivalOf } from "./arrival.ts";
 import type { Admitted } from "./caller.ts";
 import type { Identity } from "./identity.ts";
 import { parseInput } from "./input.ts";
-import { parseJsonBody } from "./json-body.ts";
+import { readJsonBody } from "./json-body.ts";
 import { retryAfter, toMillraceError, toProblem } from "./problem.ts";
 import type { Served, Service } from "./served.ts";
 import type { StaticFiles } from "./static.ts";
+import { refuseUnreadable } from "./unreadable.ts";
 
 interface FrameOptions {
   readonly events: Events;
@@ -57,11 +58,12 @@ export function createFrame(options: FrameOptions): FastifyInstance {
     },
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
     frameworkErrors: refuse,
+    clientErrorHandler: refuseUnreadable(headers),
   });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "string" }, (_, body, done) => {
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_, body, done) => {
     try {
-      done(null, parseJsonBody(String(body)));
+      done(null, readJsonBody(body as Buffer));
     } catch (error) {
       done(error as Error);
     }

@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import { MillraceError } from "../domain/errors.ts";
 import type { Input, Route } from "./contract/route.ts";
-import { requestInvalid } from "./problem.ts";
+import { problemAt, requestInvalid } from "./problem.ts";
 
 interface RawInput {
   readonly params: unknown;
@@ -13,12 +13,26 @@ interface RawInput {
 }
 
 export function parseInput(route: Route, raw: RawInput): Input<Route> {
+  refuseStrayQuery(route, raw.query as Readonly<Record<string, unknown>>);
   return {
     params: part("path", route.params, raw.params),
     query: part("query", route.query, raw.query),
     headers: part("headers", route.headers, raw.headers),
     body: part("body", route.body, raw.body ?? undefined),
   } as Input<Route>;
+}
+
+/** An empty value would be read as the number 0. Probes add what they like to routes that are open to all. */
+function refuseStrayQuery(
+  { query, access }: Route,
+  given: Readonly<Record<string, unknown>>,
+): void {
+  if (query === undefined && access === "public") return;
+  for (const [name, value] of Object.entries(given)) {
+    const path = `query.${name}`.slice(0, 200);
+    if (query === undefined) throw problemAt(path, "it is not known here");
+    if (typeof value === "string" && value.trim() === "") throw problemAt(path, "it is empty");
+  }
 }
 
 function part(name: string, schema: z.ZodType | undefined, value: unknown): unknown {
@@ -51,6 +65,19 @@ export function readCursor(
     cursor.place.every((one, i) => typeof one === "string" && shapes[i]?.test(one));
   if (!isMine) throw new MillraceError("CURSOR_INVALID");
   return cursor.place;
+}
+
+/** A page of a short list that is there as a whole, by id. */
+export function pageById<T extends { readonly id: string }>(
+  list: string,
+  all: readonly T[],
+  { cursor, limit }: { readonly cursor?: string | undefined; readonly limit: number },
+): { readonly shown: T[]; readonly next_cursor: string | null } {
+  const [after = ""] = readCursor(list, [uuidShape], cursor) ?? [];
+  const left = all.filter(({ id }) => id > after).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const shown = left.slice(0, limit);
+  const last = left.length > shown.length ? shown.at(-1) : undefined;
+  return { shown, next_cursor: last === undefined ? null : writeCursor(list, last.id) };
 }
 
 function decode(text: string): Cursor | null {

@@ -1,7 +1,10 @@
-// Bodies are JSON, and are looked at before anybody works with them: nesting costs stack, and some keys
-// would reach into JavaScript's own objects.
+// Bodies are JSON, and are looked at before anybody works with them: nesting costs stack, some keys would
+// reach into JavaScript's own objects, and what is not kept as it was sent is not accepted.
 
+import { isUtf8 } from "node:buffer";
 import { MillraceError } from "../domain/errors.ts";
+import { findInexactNumber } from "./exact-numbers.ts";
+import { problemAt } from "./problem.ts";
 
 /** A payload may be 64 deep and stands three levels down in a bulk request. */
 const deepest = 68;
@@ -17,13 +20,28 @@ function escapeOf(letter: string): string {
   return `\\\\u${code.replace("f", "[fF]")}`;
 }
 
-export function parseJsonBody(text: string): unknown {
+/** Bytes that are no UTF-8 would be stored as something else. */
+export function readJsonBody(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw invalid("body: it is not UTF-8");
+  return parseJsonBody(bytes.toString("utf8"));
+}
+
+function parseJsonBody(text: string): unknown {
   if (text.trim() === "") return undefined;
   if (text.length > harmlessLength && isDeepText(text)) throw tooDeep();
   if (forbidden.test(text)) throw invalid("body: it has a key that is reserved by JavaScript");
   const value = parse(text);
   if (text.length <= harmlessLength && isDeep(value)) throw tooDeep();
+  refuseInexact(text);
   return value;
+}
+
+function refuseInexact(text: string): void {
+  const found = findInexactNumber(text);
+  if (found === null) return;
+  const path = (found === "" ? "body" : `body.${found}`).slice(0, 200);
+  const message = "the number has digits that would be lost; send it as a string";
+  throw problemAt(path, message, "number_inexact");
 }
 
 function parse(text: string): unknown {

@@ -15,7 +15,9 @@ const uri = (id: string) => `#/components/schemas/${id}`;
 function commonRefusals(route: Route): ErrorCode[] {
   const open: ErrorCode[] = ["DATABASE_UNAVAILABLE", "INTERNAL"];
   const takesInput = route.params ?? route.query ?? route.headers ?? route.body;
-  const input: ErrorCode[] = takesInput === undefined ? [] : ["REQUEST_INVALID"];
+  // Who takes nothing refuses a query, but for those that are open to all.
+  const isChecked = takesInput !== undefined || route.access !== "public";
+  const input: ErrorCode[] = isChecked ? ["REQUEST_INVALID"] : [];
   const body: ErrorCode[] =
     route.body === undefined ? [] : ["BODY_TOO_LARGE", "MEDIA_TYPE_UNSUPPORTED"];
   const access: ErrorCode[] =

@@ -22,6 +22,7 @@ const tellable: Partial<Record<ErrorCode, readonly string[]>> = {
   IDEMPOTENCY_CONFLICT: ["existingId"],
   UNKNOWN_PRIORITY: ["known"],
   ILLEGAL_TRANSITION: ["state", "status", "reprocessedAs"],
+  REFERENCES_NOT_UNIQUE: ["duplicates", "limit"],
   COUNT_MISMATCH: ["count"],
   TENANT_FULL: ["limit", "depth", "capacity", "wanted"],
 };
@@ -108,6 +109,12 @@ export function requestInvalid(part: string, error: z.ZodError): MillraceError {
     details: { problems },
   });
 }
+
+/** One place, and what is wrong there. */
+export const problemAt = (path: string, message: string, code?: string): MillraceError =>
+  new MillraceError("REQUEST_INVALID", `${path}: ${message}`, {
+    details: { problems: [{ path, message, ...(code === undefined ? {} : { code }) }] },
+  });
 
 /** Of several shapes that were possible, the one that fits best says what is wrong. */
 function plainIssues(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue[] {

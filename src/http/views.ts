@@ -83,6 +83,7 @@ export const itemView = (item: Item, priorities: Priorities, showsPayload = true
   status: itemStatus(item.state),
   priority: weightOf(undefined, priorities) - item.weight,
   payload: showsPayload ? item.payload : null,
+  payload_masked: !showsPayload,
   result: showsPayload ? item.result : null,
   error_message: item.errorMessage,
   exception_type: item.exceptionType,

@@ -266,6 +266,8 @@ export interface Store {
   discard(id: string, repair: Repair): Promise<void>;
   ensureQueues(tenant: string, names: readonly string[]): Promise<Queue[]>;
   queues(): Promise<Queue[]>;
+  /** Of all tenants, those that have one of these names; not the shared ones. */
+  tenantQueues(names: readonly string[]): Promise<Queue[]>;
   configureQueue(tenant: string, name: string, settings: QueueSettings): Promise<Queue>;
   pauseQueue(tenant: string, name: string, paused: boolean): Promise<Queue>;
   counts(queueIds: readonly number[]): Promise<Map<number, QueueCounts>>;

@@ -89,6 +89,35 @@ export const retention: Topic = (stage) => {
     expect(left).toEqual([{ job_id: kept.id }]);
   });
 
+  it("frees references with the records of their jobs, and no others", async () => {
+    await attachOld(9, 16, 15);
+    const named = async (id: string) => {
+      const values = [`ref:1:${id}`, `key:${id}`, id];
+      await stage().sql(
+        "insert into millrace.unique_name (scope, key, job_id) values ($1, 'r', $3), ($2, 'k', $3)",
+        values,
+      );
+      await stage().sql("update millrace.history set reference = 'r' where id = $1", [id]);
+    };
+    const [old, kept] = [await completed(9, 14), await completed(9, 3)];
+    const queue = await stage().store.configureQueue("", randomUUID(), { deadRetentionDays: 5 });
+    const died = await stage().running(queue.id);
+    await stage().settle(died, dead);
+    await stage().sql(
+      "update millrace.dead_job set finished_at = now() - interval '6 days' where id = $1",
+      [died.id],
+    );
+    const ids = [old.id, kept.id, died.id];
+    for (const id of ids) await named(id);
+    await prune();
+    const left = await stage().sql<{ key: string; job_id: string }>(
+      "select key, job_id from millrace.unique_name where job_id = any($1::uuid[]) order by key",
+      [ids],
+    );
+    expect(left.filter(({ key }) => key === "r")).toEqual([{ key: "r", job_id: kept.id }]);
+    expect(left.filter(({ key }) => key === "k")).toHaveLength(3);
+  });
+
   it("holds up neither readers nor writers, and finishes later what somebody still reads", async () => {
     await attachOld(8, 10, 1);
     const reader = await stage().session();

@@ -40,6 +40,7 @@ export function doorSuite(): void {
 
     test("tenants take turns, whichever way their jobs came", async () => {
       const queue = newQueue();
+      await http.millrace.configureQueue(queue, {});
       for (const tenant of ["deep", "small"]) {
         const key = await http.key("producer", tenant);
         await post({ jobs: Array(10).fill({ type: "turns", queue }) }, { key });

@@ -15,6 +15,7 @@ import { explainSuite } from "./explain.ts";
 import { forgerySuite } from "./forgery.ts";
 import { frameSuite } from "./frame.ts";
 import { inputSuite } from "./input.ts";
+import { isolationSuite } from "./isolation.ts";
 import { itemsSuite } from "./items.ts";
 import { jobsSuite } from "./jobs.ts";
 import { jwtSuite } from "./jwt.ts";
@@ -24,9 +25,11 @@ import { metricsSuite } from "./metrics.ts";
 import { queueLimitsSuite } from "./queue-limits.ts";
 import { queuesSuite } from "./queues.ts";
 import { refusalsSuite } from "./refusals.ts";
+import { sameRequestSuite } from "./same-request.ts";
 import { sessionsSuite } from "./sessions.ts";
 import { staticSuite } from "./static.ts";
 import { statisticsSuite } from "./statistics.ts";
+import { strictnessSuite } from "./strictness.ts";
 import { tenantSharesSuite } from "./tenant-shares.ts";
 import { tenantsSuite } from "./tenants.ts";
 
@@ -56,6 +59,9 @@ describe("breakers", breakersSuite);
 describe("tenants", tenantsSuite);
 describe("shares", tenantSharesSuite);
 describe("refusals", refusalsSuite);
+describe("isolation", isolationSuite);
+describe("the same request", sameRequestSuite);
+describe("strictness", strictnessSuite);
 
 test("every route was called with every answer and every refusal of its own that it declares", () => {
   const missing = contract.flatMap((route) => {

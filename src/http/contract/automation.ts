@@ -187,13 +187,17 @@ export const listWebhooks = defineRoute({
   path: "/api/webhooks",
   summary: "Who is told of what",
   access: ["manager"],
+  query: z.strictObject(field.longPaging),
   answers: {
     200: {
-      description: "The webhooks, without their secrets.",
-      body: response("Webhooks", z.object({ webhooks: z.array(plainWebhook) })),
+      description: "A page of webhooks, by id, without their secrets.",
+      body: response(
+        "Webhooks",
+        z.object({ webhooks: z.array(plainWebhook), next_cursor: field.nextCursor }),
+      ),
     },
   },
-  refusals: [],
+  refusals: ["CURSOR_INVALID"],
 });
 
 export const createWebhook = defineRoute({

@@ -91,7 +91,7 @@ export const reprocessDeadLetter = defineRoute({
   params: z.object({ id: field.id }),
   body: notesBody,
   answers: { 201: { description: "The new job.", body: reprocessed } },
-  refusals: ["DEAD_LETTER_NOT_FOUND", "ILLEGAL_TRANSITION"],
+  refusals: ["DEAD_LETTER_NOT_FOUND", "ILLEGAL_TRANSITION", "QUEUE_INACTIVE"],
 });
 
 export const discardDeadLetter = defineRoute({
@@ -138,7 +138,7 @@ export const reprocessDeadLetters = defineRoute({
       body: response("ReprocessedMany", z.object({ reprocessed: z.array(reprocessed) })),
     },
   },
-  refusals: ["TENANT_FORBIDDEN", "COUNT_MISMATCH"],
+  refusals: ["TENANT_FORBIDDEN", "COUNT_MISMATCH", "QUEUE_INACTIVE"],
 });
 
 export const discardDeadLetters = defineRoute({

@@ -7,7 +7,12 @@ const printable = /^[\p{L}\p{N}\p{P}\p{S} ]+$/u;
 /** PostgreSQL stores neither NUL nor half a surrogate pair. */
 const isStorable = (text: string) => !text.includes("\u0000") && text.isWellFormed();
 
-export const name = z.string().min(1).max(200).regex(printable, "must be printable characters");
+export const name = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(printable, "must be printable characters")
+  .refine((value) => value.trim() !== "", "must not be blank");
 
 export const text = (longest: number) =>
   z.string().max(longest).refine(isStorable, "has characters that cannot be stored");
@@ -38,6 +43,12 @@ export const limitKey = name.describe(
 export const paging = {
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional().describe("`next_cursor` of the page before."),
+};
+
+/** Of lists that are short for almost everybody. */
+export const longPaging = {
+  ...paging,
+  limit: z.coerce.number().int().min(1).max(200).default(200),
 };
 
 /** "true" and "false" as they stand in a query. */

@@ -45,8 +45,9 @@ const fields = {
   reference: z.string().nullable(),
   status: z.enum(statuses),
   priority: z.int(),
-  payload: z.unknown(),
-  result: z.unknown(),
+  payload: z.unknown().describe("Null when masked."),
+  payload_masked: z.boolean().describe("True: payload and result are for producers and robots."),
+  result: z.unknown().describe("Null when masked."),
   error_message: z
     .string()
     .nullable()
@@ -88,12 +89,16 @@ const addRefusals = [
 ] as const;
 const addHeaders = z.object({ "idempotency-key": field.name.optional() });
 
+const sameRequest =
+  "With an idempotency key (in the body, or as the header Idempotency-Key) the same request again answers 200 with the same item, and a different one 409. The same is everything that is asked for, but for the correlation id.";
+
 export const addItem = defineRoute({
   id: "addItem",
   tag,
   method: "POST",
   path: "/api/queue-items",
   summary: "Add an item, by the queue's id",
+  description: sameRequest,
   access: ["producer", "robot", "manager"],
   headers: addHeaders,
   body: itemByQueueId,
@@ -107,6 +112,7 @@ export const addItemByName = defineRoute({
   method: "POST",
   path: "/api/queue-items/add",
   summary: "Add an item, by the queue's name",
+  description: sameRequest,
   access: ["producer", "robot", "manager"],
   headers: addHeaders,
   body: itemByQueueName,
@@ -114,29 +120,41 @@ export const addItemByName = defineRoute({
   refusals: ["TENANT_FORBIDDEN", ...addRefusals],
 });
 
-const count = z.int().min(1).max(100);
-const seconds = (least: number, longest: number) => z.number().min(least).max(longest);
+const [longestWait, shortestLease, longestLease, mostAtOnce] = [60, 1, 3_600, 100];
+const told = {
+  wait_seconds: "How long to wait for one; without it, not at all.",
+  count: "Up to so many at once; the answer is then a list.",
+  lease_seconds: "60 unless told.",
+};
 const wish = {
   queue_id: z.int().min(1).max(2_147_483_647),
-  wait_seconds: seconds(0, 60).describe("How long to wait for one; without it, not at all."),
-  count: count.describe("Up to so many at once; the answer is then a list."),
-  lease_seconds: seconds(1, 3_600).describe("60 unless told."),
+  wait_seconds: z.number().min(0).max(longestWait).describe(told.wait_seconds),
+  count: z.int().min(1).max(mostAtOnce).describe(told.count),
+  lease_seconds: z.number().min(shortestLease).max(longestLease).describe(told.lease_seconds),
 };
+const whose = field.tenantId.describe(
+  "Whose items; of a key without a tenant, `default` unless told. A key that belongs to a tenant may only name its own.",
+);
 const nextQuery = z.strictObject({
   queue_name: field.name.optional(),
-  queue_id: z.coerce.number().pipe(wish.queue_id).optional(),
-  tenant_id: field.tenantId.optional(),
+  queue_id: field.queueId.optional(),
+  tenant_id: whose.optional(),
   robot_id: field.name.optional().describe("Who leases it; the key's name unless told."),
-  wait_seconds: z.coerce.number().pipe(wish.wait_seconds).optional(),
-  count: z.coerce.number().pipe(wish.count).optional(),
-  lease_seconds: z.coerce.number().pipe(wish.lease_seconds).optional(),
+  wait_seconds: z.coerce.number().min(0).max(longestWait).optional().describe(told.wait_seconds),
+  count: z.coerce.number().int().min(1).max(mostAtOnce).optional().describe(told.count),
+  lease_seconds: z.coerce
+    .number()
+    .min(shortestLease)
+    .max(longestLease)
+    .optional()
+    .describe(told.lease_seconds),
 });
 const nextBody = request(
   "NextItem",
   z.strictObject({
     queue_name: field.name.optional(),
     queue_id: wish.queue_id.optional(),
-    tenant_id: field.tenantId.optional(),
+    tenant_id: whose.optional(),
     robot_id: field.name.optional().describe("Who leases it; the key's name unless told."),
     wait_seconds: wish.wait_seconds.optional(),
     count: wish.count.optional(),
@@ -251,7 +269,10 @@ export const renewItem = defineRoute({
     "ItemRenewal",
     z.strictObject({
       token,
-      lease_seconds: seconds(1, 3_600)
+      lease_seconds: z
+        .number()
+        .min(shortestLease)
+        .max(longestLease)
         .optional()
         .describe("From now; as `next` was told unless told."),
     }),

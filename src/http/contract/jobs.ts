@@ -109,7 +109,7 @@ export const enqueueJob = defineRoute({
   path: "/api/jobs",
   summary: "Enqueue one job, or up to 1,000 that are stored together or not at all",
   description:
-    "With an idempotency key (in the body, or as the header Idempotency-Key) the same request again answers 200 with the same job, and a different one 409.",
+    "With an idempotency key (in the body, or as the header Idempotency-Key) the same request again answers 200 with the same job, and a different one 409. The same is everything that is asked for, but for the correlation id; the header of many jobs covers all of them together. A queue that is not there yet is made: the key's tenant's own, or a shared one if it has none.",
   access: ["producer", "manager"],
   headers: z.object({ "idempotency-key": field.name.optional() }),
   body: z.union([manyJobs, oneJob]),
@@ -205,7 +205,7 @@ export const retryJob = defineRoute({
   params: z.object({ id: field.id }),
   body: request("Notes", z.strictObject({ notes: field.notes })),
   answers: { 201: { description: "The new job.", body: reprocessed } },
-  refusals: ["JOB_NOT_FOUND", "ILLEGAL_TRANSITION"],
+  refusals: ["JOB_NOT_FOUND", "ILLEGAL_TRANSITION", "QUEUE_INACTIVE"],
 });
 
 export const listAdminQueue = defineRoute({

@@ -16,6 +16,8 @@ const rateOut = z.object({ limit: z.int(), window_ms: z.int() });
 
 const about = {
   max_retries: "Null: as many as the job's type says.",
+  enforce_unique_reference:
+    "Each tenant's references once. Switched on, it counts the items that are there already, and is refused where a reference is used twice.",
   is_active: "False: refuses items and serves none.",
   capacity: "How many jobs may wait and run; null: no limit.",
   warn_depth: "From so many on a notification is raised; null: never.",
@@ -36,7 +38,7 @@ const about = {
 export const settings = {
   description: field.text(2_000).nullable().optional(),
   max_retries: z.int().min(0).max(999).nullable().optional().describe(about.max_retries),
-  enforce_unique_reference: z.boolean().optional(),
+  enforce_unique_reference: z.boolean().optional().describe(about.enforce_unique_reference),
   is_active: z.boolean().optional().describe(about.is_active),
   capacity: depth.nullable().optional().describe(about.capacity),
   warn_depth: depth.nullable().optional().describe(about.warn_depth),

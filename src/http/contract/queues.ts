@@ -84,7 +84,7 @@ export const updateQueue = defineRoute({
   params,
   body: queueChanges,
   answers: { 200: { description: "The queue as it is now.", body: queue } },
-  refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN"],
+  refusals: ["QUEUE_NOT_FOUND", "TENANT_FORBIDDEN", "REFERENCES_NOT_UNIQUE"],
 });
 
 export const deleteQueue = defineRoute({

@@ -84,13 +84,14 @@ export const listKeys = defineRoute({
   path: "/api/keys",
   summary: "All keys, of the tenant if the key belongs to one",
   access: ["admin"],
+  query: z.strictObject(field.longPaging),
   answers: {
     200: {
-      description: "The keys, without their secrets.",
-      body: response("ApiKeys", z.object({ keys: z.array(apiKey) })),
+      description: "A page of keys, by id, without their secrets.",
+      body: response("ApiKeys", z.object({ keys: z.array(apiKey), next_cursor: field.nextCursor })),
     },
   },
-  refusals: [],
+  refusals: ["CURSOR_INVALID"],
 });
 
 export const createKey = defineRoute({

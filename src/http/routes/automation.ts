@@ -4,7 +4,7 @@ import type { Trigger } from "../../domain/trigger.ts";
 import type { Webhook } from "../../store/webhook.ts";
 import * as contract from "../contract/automation.ts";
 import { type Identity, maySee, tenantToActOn, tenantToRead } from "../identity.ts";
-import { readCursor, uuidShape, writeCursor } from "../input.ts";
+import { pageById } from "../input.ts";
 import { type Served, type Service, serve } from "../served.ts";
 import { triggerView, webhookView } from "../views.ts";
 
@@ -18,27 +18,18 @@ async function findTrigger(id: string, identity: Identity, { store }: Service) {
 }
 
 const listTriggers = serve(contract.listTriggers, async ({ query, identity }, { store }) => {
-  const { type, name, limit } = query;
+  const { type, name } = query;
   const tenant = tenantToRead(identity, query.tenant_id);
   const filter = {
     ...(tenant === undefined ? {} : { tenant }),
     ...(type === undefined ? {} : { type }),
     ...(name === undefined ? {} : { name }),
   };
-  const [after = ""] = readCursor("triggers", [uuidShape], query.cursor) ?? [];
-  const { triggers } = store.service.readsOf(identity.tenant);
-  const all = (await triggers.list(filter, mostTriggers))
-    .sort((a, b) => (a.id < b.id ? -1 : 1))
-    .filter(({ id }) => id > after);
-  const shown = all.slice(0, limit);
-  const last = all.length > limit ? shown.at(-1) : undefined;
-  return {
-    status: 200 as const,
-    body: {
-      triggers: shown.map((trigger) => triggerView(trigger, identity.role !== "staff")),
-      next_cursor: last === undefined ? null : writeCursor("triggers", last.id),
-    },
-  };
+  const { triggers: readable } = store.service.readsOf(identity.tenant);
+  const all = await readable.list(filter, mostTriggers);
+  const { shown, next_cursor } = pageById("triggers", all, query);
+  const triggers = shown.map((trigger) => triggerView(trigger, identity.role !== "staff"));
+  return { status: 200 as const, body: { triggers, next_cursor } };
 });
 
 const fields = {
@@ -69,10 +60,22 @@ function toChanges(body: contract.TriggerChangesBody): TriggerChanges {
   );
 }
 
+/** A tenant's trigger names its own queues or shared ones; what is not there yet becomes its own. */
+async function ownQueues(
+  { queue, job_queue }: contract.TriggerChangesBody,
+  { tenant }: Identity,
+  { millrace }: Service,
+): Promise<void> {
+  if (tenant === null) return;
+  for (const name of [queue, job_queue])
+    if (name !== undefined) await millrace.queueCache.resolveOwn(tenant, name);
+}
+
 const createTrigger = serve(contract.createTrigger, async ({ body, identity }, service) => {
   const { type, tenant_id, ...settings } = body;
   const tenant = tenantToActOn(identity, tenant_id);
   const options = { ...toChanges(settings), type, tenant } as TriggerOptions;
+  await ownQueues(body, identity, service);
   const trigger = await service.millrace.triggers.create(options);
   await note(trigger, "trigger_create", identity, service);
   return { status: 201 as const, body: triggerView(trigger, true) };
@@ -80,6 +83,7 @@ const createTrigger = serve(contract.createTrigger, async ({ body, identity }, s
 
 const updateTrigger = serve(contract.updateTrigger, async ({ params, body, identity }, service) => {
   const { id } = await findTrigger(params.id, identity, service);
+  await ownQueues(body, identity, service);
   const trigger = await service.millrace.triggers.update(id, toChanges(body));
   await note(trigger, "trigger_update", identity, service);
   return { status: 200 as const, body: triggerView(trigger, true) };
@@ -155,10 +159,11 @@ export const automationRoutes: readonly Served[] = [
   }),
   updateTrigger,
   deleteTrigger,
-  serve(contract.listWebhooks, async ({ identity }, { store }) => {
+  serve(contract.listWebhooks, async ({ query, identity }, { store }) => {
     const all = await store.service.readsOf(identity.tenant).webhooks.list();
     const own = all.filter((webhook) => isOwn(identity, webhook));
-    return { status: 200 as const, body: { webhooks: own.map(webhookView) } };
+    const { shown, next_cursor } = pageById("webhooks", own, query);
+    return { status: 200 as const, body: { webhooks: shown.map(webhookView), next_cursor } };
   }),
   createWebhook,
   updateWebhook,

@@ -3,7 +3,11 @@ import * as contract from "../contract/cluster.ts";
 import { type Served, serve } from "../served.ts";
 
 const workers = serve(contract.listWorkers, async ({ identity }, { store }) => {
-  if (identity.tenant !== null) throw new MillraceError("TENANT_FORBIDDEN");
+  if (identity.tenant !== null)
+    throw new MillraceError(
+      "TENANT_FORBIDDEN",
+      "Workers serve all tenants; this takes a key without a tenant.",
+    );
   const found = await store.workers();
   return {
     status: 200 as const,

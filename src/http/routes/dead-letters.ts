@@ -85,16 +85,23 @@ async function confirmed(body: Many, identity: Identity, { store }: Service): Pr
   return (await deadLetters.list(wanted, null, Math.max(1, count))).letters.map(({ id }) => id);
 }
 
-/** Somebody else may have dealt with one meanwhile: that one is left to them. */
+/**
+ * Somebody else may have dealt with one meanwhile: that one is left to them. Those whose queue accepts
+ * nothing stay as they are; where that is all of them, it is said.
+ */
 async function each<T>(ids: readonly string[], repair: (id: string) => Promise<T>): Promise<T[]> {
   const done: T[] = [];
+  let inactive: MillraceError | null = null;
   for (const id of ids) {
     try {
       done.push(await repair(id));
     } catch (error) {
-      if (!(error instanceof MillraceError) || error.code !== "ILLEGAL_TRANSITION") throw error;
+      if (!(error instanceof MillraceError)) throw error;
+      if (error.code === "QUEUE_INACTIVE") inactive = error;
+      else if (error.code !== "ILLEGAL_TRANSITION") throw error;
     }
   }
+  if (done.length === 0 && inactive !== null) throw inactive;
   return done;
 }
 

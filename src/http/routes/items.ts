@@ -8,7 +8,8 @@ import type { Queue } from "../../store/store.ts";
 import { defineJob } from "../../worker/job-definition.ts";
 import * as contract from "../contract/items.ts";
 import type { Route } from "../contract/route.ts";
-import { type Identity, maySee, tenantToActOn } from "../identity.ts";
+import { type Identity, maySee, tenantToActOn, tenantToRead } from "../identity.ts";
+import { asksOf } from "../same-request.ts";
 import { type Call, type Served, type Service, serve } from "../served.ts";
 import { itemView, leasedItemView, weightOfPriority } from "../views.ts";
 import { laneOptions, oneKey } from "./job-requests.ts";
@@ -21,11 +22,18 @@ interface Place {
   readonly tenant: string;
 }
 
-async function placeById(id: number, identity: Identity, { millrace }: Service): Promise<Place> {
+async function placeById(
+  id: number,
+  tenantId: string | undefined,
+  identity: Identity,
+  { millrace }: Service,
+): Promise<Place> {
+  const named = tenantToRead(identity, tenantId);
   const queue = await millrace.queueCache.findById(id);
-  if (queue === null || !(queue.tenant === "" || maySee(identity, queue.tenant)))
+  // Another tenant's queue is not there for the tenant that is named either.
+  if (queue === null || !(queue.tenant === "" || queue.tenant === (named ?? queue.tenant)))
     throw new MillraceError("QUEUE_NOT_FOUND");
-  return { queue, tenant: queue.tenant || tenantToActOn(identity, undefined) };
+  return { queue, tenant: queue.tenant || tenantToActOn(identity, tenantId) };
 }
 
 async function placeByName(
@@ -42,6 +50,12 @@ async function placeByName(
 
 type NewItem = Omit<Call<typeof contract.addItem>["body"], "queue_id">;
 
+/** The client compares the payload by itself; priority 0 is the same, said or not. */
+const beyondTheItem = ({ payload: _, priority, ...more }: NewItem) => ({
+  ...more,
+  priority: priority === 0 ? undefined : priority,
+});
+
 async function add(
   { queue, tenant }: Place,
   body: NewItem,
@@ -56,6 +70,7 @@ async function add(
       payload: body.payload,
       queue,
       weight: weightOfPriority(body.priority, priorities),
+      asks: asksOf(beyondTheItem(body)),
       options: {
         tenant,
         ...(key === undefined ? {} : { key }),
@@ -85,7 +100,7 @@ async function next(
     throw new MillraceError("REQUEST_INVALID", "Name the queue: either queue_name or queue_id.");
   const { queue, tenant } =
     queue_name === undefined
-      ? await placeById(queue_id ?? 0, identity, service)
+      ? await placeById(queue_id ?? 0, wish.tenant_id, identity, service)
       : await placeByName(queue_name, wish.tenant_id, identity, service);
   const items = await service.taker.take(
     {
@@ -269,7 +284,7 @@ const remove = serve(contract.deleteItem, async ({ params, query, identity }, se
 export const itemRoutes: readonly Served[] = [
   serve(contract.addItem, async ({ body, headers, identity }, service) => {
     const { queue_id, ...item } = body;
-    const place = await placeById(queue_id, identity, service);
+    const place = await placeById(queue_id, undefined, identity, service);
     return add(place, item, headers["idempotency-key"], service);
   }),
   serve(contract.addItemByName, async ({ body, headers, identity }, service) => {

@@ -2,18 +2,24 @@
 
 import type { JobRequest } from "../../client/intake.ts";
 import type { EnqueueOptions } from "../../client/new-job.ts";
+import { isReserved } from "../../client/queue-cache.ts";
 import { MillraceError } from "../../domain/errors.ts";
 import { defineJob } from "../../worker/job-definition.ts";
 import type { NewJobBody } from "../contract/jobs.ts";
 import { type Identity, tenantToActOn } from "../identity.ts";
+import { problemAt } from "../problem.ts";
+import { asksOf, asksOfAll } from "../same-request.ts";
 import type { Service } from "../served.ts";
 
 type NewJob = NewJobBody;
 
-/** Most jobs of one request are of one type and one queue: what they share is found once. */
+/**
+ * Most jobs of one request are of one type and one queue: what they share is found once. `key` is the
+ * request's own, of all its jobs together.
+ */
 export async function toRequests(
   jobs: readonly NewJob[],
-  keyOf: (index: number) => string | undefined,
+  key: string | undefined,
   identity: Identity,
   { millrace }: Service,
 ): Promise<JobRequest[]> {
@@ -29,10 +35,32 @@ export async function toRequests(
       last = known;
     }
     const { definition, queue } = last;
-    const options = toOptions(job, last.plain, keyOf(i));
-    requests.push({ definition, queue, payload: job.payload, options });
+    const options = toOptions(job, last.plain);
+    const asks = options.key === undefined ? undefined : asksOf(beyondTheJob(job));
+    requests.push({ definition, queue, payload: job.payload, options, asks });
   }
-  return requests;
+  return key === undefined ? requests : underOneKey(requests, jobs, key);
+}
+
+/** The client compares these by itself. */
+const beyondTheJob = ({ type: _, queue: __, tenant_id: ___, payload: ____, ...more }: NewJob) =>
+  more;
+
+/** Each tenant's first job has the key itself, so that no other request can have it. */
+function underOneKey(
+  requests: readonly JobRequest[],
+  jobs: readonly NewJob[],
+  key: string,
+): JobRequest[] {
+  const tenantOf = ({ options }: JobRequest) => options.tenant ?? "default";
+  const asks = asksOfAll(requests.map((one, i) => ({ ...jobs[i], tenant_id: tenantOf(one) })));
+  const named = new Set<string>();
+  return requests.map((one, i) => {
+    const tenant = tenantOf(one);
+    const own = named.has(tenant) ? `${key}/${i}` : key;
+    named.add(tenant);
+    return { ...one, asks, options: { ...one.options, key: oneKey(own, one.options.key) ?? own } };
+  });
 }
 
 /** What jobs of one kind have in common, and the first of them. */
@@ -69,6 +97,7 @@ async function findShared(
 ): Promise<Shared> {
   const tenant = tenantToActOn(identity, named);
   const { type, queue } = job;
+  refuseReserved("body.queue", queue);
   return {
     of: job,
     isGoverned: category !== undefined,
@@ -77,8 +106,17 @@ async function findShared(
       ...{ type, queue, labels: job.labels ?? [] },
       ...(category === undefined ? {} : { category }),
     }),
-    queue: await queueCache.resolve(tenant, queue),
+    queue:
+      identity.tenant === null
+        ? await queueCache.resolve(tenant, queue)
+        : await queueCache.resolveOwn(tenant, queue),
   };
+}
+
+/** What is delivered to a webhook is signed: nobody else may say what. */
+export function refuseReserved(path: string, queue: string): void {
+  if (isReserved(queue))
+    throw problemAt(path, "names that begin with millrace. are Millrace's own");
 }
 
 /** A governed job says in its envelope whose it is; the request may repeat that, not contradict it. */
@@ -94,18 +132,13 @@ const rare = [
   ...["delay_ms", "expires_in_ms", "max_attempts", "ordering_key", "limit_key"],
 ] as readonly (keyof NewJob)[];
 
-function toOptions(
-  job: NewJob,
-  plain: Shared["plain"],
-  headerKey: string | undefined,
-): EnqueueOptions {
-  if (headerKey === undefined && rare.every((name) => job[name] === undefined)) return plain;
+function toOptions(job: NewJob, plain: Shared["plain"]): EnqueueOptions {
+  if (rare.every((name) => job[name] === undefined)) return plain;
   const options: { -readonly [K in keyof EnqueueOptions]: EnqueueOptions[K] } = {
     ...plain,
     ...laneOptions(job),
   };
-  const key = oneKey(headerKey, job.idempotency_key);
-  if (key !== undefined) options.key = key;
+  if (job.idempotency_key !== undefined) options.key = job.idempotency_key;
   if (job.priority !== undefined) options.priority = job.priority;
   if (job.correlation_id !== undefined) options.correlationId = job.correlation_id;
   if (job.reference !== undefined) options.reference = job.reference;

@@ -10,19 +10,20 @@ import { type Identity, maySee, tenantToRead } from "../identity.ts";
 import { readCursor, uuidShape, writeCursor } from "../input.ts";
 import { type Call, type Served, type Service, serve } from "../served.ts";
 import { jobView, summaryView } from "../views.ts";
-import { toRequests } from "./job-requests.ts";
+import { oneKey, toRequests } from "./job-requests.ts";
+
+/** The header says of one job what its body may say as well. */
+function withKey(job: contract.NewJobBody, key: string | undefined): contract.NewJobBody {
+  const one = oneKey(key, job.idempotency_key);
+  return one === undefined ? job : { ...job, idempotency_key: one };
+}
 
 const enqueue = serve(contract.enqueueJob, async ({ body, headers, identity }, service) => {
   const isMany = "jobs" in body;
   const key = headers["idempotency-key"];
   const requests = isMany
-    ? await toRequests(
-        body.jobs,
-        (i) => (key === undefined ? key : `${key}/${i}`),
-        identity,
-        service,
-      )
-    : await toRequests([body], () => key, identity, service);
+    ? await toRequests(body.jobs, key, identity, service)
+    : await toRequests([withKey(body, key)], undefined, identity, service);
   const enqueued = await service.millrace.enqueueInto(requests);
   service.taker.wake([...new Set(requests.map(({ queue }) => queue.id))]);
   const isOld = enqueued.every(({ existing }) => existing);

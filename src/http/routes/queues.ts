@@ -6,6 +6,7 @@ import { type Identity, maySee, tenantToRead } from "../identity.ts";
 import { numberShape, readCursor, writeCursor } from "../input.ts";
 import { type Call, type Served, type Service, serve } from "../served.ts";
 import { queueView } from "../views.ts";
+import { refuseReserved } from "./job-requests.ts";
 
 /** A shared queue is there for everybody; another tenant's is not there at all. */
 async function findQueue(id: number, identity: Identity, { store }: Service): Promise<QueueRecord> {
@@ -45,6 +46,7 @@ const list = serve(contract.listQueues, async ({ query, identity }, { store }) =
 const create = serve(contract.createQueue, async ({ body, identity }, service) => {
   const { queues, audit } = service.store.service;
   const { name, tenant_id, ...settings } = body;
+  refuseReserved("body.name", name);
   const tenant = tenantToRead(identity, tenant_id) ?? "";
   if (!(await queues.create(tenant, name))) throw new MillraceError("QUEUE_EXISTS");
   const queue = await change(tenant, name, settings, service);

@@ -5,7 +5,8 @@ import type { ApiKey } from "../../store/api-key.ts";
 import { hashOf, keyText, newSecret } from "../api-key-text.ts";
 import * as contract from "../contract/system.ts";
 import { type Identity, maySee, tenantToRead } from "../identity.ts";
-import { numberShape, readCursor, writeCursor } from "../input.ts";
+import { numberShape, pageById, readCursor, writeCursor } from "../input.ts";
+import { problemAt } from "../problem.ts";
 import { type Served, type Service, serve } from "../served.ts";
 import { auditView, keyView } from "../views.ts";
 
@@ -30,7 +31,9 @@ async function findKey(id: string, identity: Identity, { store }: Service): Prom
   return key;
 }
 
-const createKey = serve(contract.createKey, async ({ body, identity }, { store }) => {
+const createKey = serve(contract.createKey, async ({ body, identity }, { store, clock }) => {
+  if (body.expires_at !== undefined && +new Date(body.expires_at) <= +clock.now())
+    throw problemAt("body.expires_at", "it is in the past");
   const id = uuidv7();
   const secret = newSecret();
   const key = await store.service.keys.create(
@@ -90,7 +93,11 @@ const listAudit = serve(contract.listAudit, async ({ query, identity }, { store 
 });
 
 const verify = serve(contract.verifyAudit, async ({ identity }, { store }) => {
-  if (identity.tenant !== null) throw new MillraceError("TENANT_FORBIDDEN");
+  if (identity.tenant !== null)
+    throw new MillraceError(
+      "TENANT_FORBIDDEN",
+      "The chain runs through all tenants; this takes a key without a tenant.",
+    );
   const { ok, entries, head, brokenAt, problem } = await verifyAudit(store.service.audit);
   return { status: 200 as const, body: { ok, entries, head, broken_at: brokenAt, problem } };
 });
@@ -102,9 +109,10 @@ export const systemRoutes: readonly Served[] = [
   })),
   readiness,
   serve(contract.readOpenApi, async (_, { openApi }) => ({ status: 200 as const, body: openApi })),
-  serve(contract.listKeys, async ({ identity }, { store }) => {
+  serve(contract.listKeys, async ({ query, identity }, { store }) => {
     const keys = await store.service.readsOf(identity.tenant).keys.list(identity.tenant);
-    return { status: 200 as const, body: { keys: keys.map(keyView) } };
+    const { shown, next_cursor } = pageById("keys", keys, query);
+    return { status: 200 as const, body: { keys: shown.map(keyView), next_cursor } };
   }),
   createKey,
   serve(contract.readKey, async ({ params, identity }, service) => ({

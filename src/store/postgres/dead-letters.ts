@@ -31,17 +31,20 @@ const discard = statement(
   select id from discarded`,
 );
 
+const accepts = (table: string) =>
+  `(select q.is_active from millrace.queue q where q.id = ${table}.queue_id)`;
+
 // $1 old id, $2 new id, $3 reason, $4 actor, $5 channel. The old job stays where it is, marked.
 const reprocess = statement(
   "reprocess_job",
   `with old_dead as (
     update millrace.dead_job set reprocessed_as = $2::uuid, closed_at = now(), closed_reason = $3::text
-    where id = $1::uuid and state = 'dead' and reprocessed_as is null
+    where id = $1::uuid and state = 'dead' and reprocessed_as is null and ${accepts("dead_job")}
     returning queue_id, weight, max_attempts, type, tenant, payload, correlation_id, idempotency_key, reference, meta, max_runtime_ms, seq
   ),
   old_history as (
     update millrace.history set reprocessed_as = $2::uuid, closed_reason = $3::text
-    where id = $1::uuid and state in ('cancelled', 'expired') and reprocessed_as is null
+    where id = $1::uuid and state in ('cancelled', 'expired') and reprocessed_as is null and ${accepts("history")}
     returning queue_id, weight, max_attempts, type, tenant, payload, correlation_id, idempotency_key, reference, meta, null::int as max_runtime_ms, null::bigint as seq
   ),
   old as (select * from old_dead union all select * from old_history),
@@ -124,9 +127,15 @@ export async function discardJob(database: Database, id: string, repair: Repair)
   if (rows.length === 0) throw await refusal(database, id, "discarded");
 }
 
+/** What could have been reprocessed was refused by its queue. */
+const repairable: readonly string[] = ["dead", "cancelled", "expired"];
+
 async function refusal(database: Database, id: string, wanted: string): Promise<MillraceError> {
   const job = (await findJobs(database, [id]))[0];
   if (job === undefined) return new MillraceError("JOB_NOT_FOUND", `There is no job ${id}.`);
+  const isRepairable = job.reprocessedAs === null && repairable.includes(job.state);
+  if (wanted === "reprocessed" && isRepairable)
+    return new MillraceError("QUEUE_INACTIVE", `Queue "${job.queue}" does not accept jobs.`);
   const why =
     job.reprocessedAs === null
       ? `it is ${job.state}`

@@ -50,7 +50,7 @@ const enqueueGeneralWith = (
   ),
   referenced as (
     insert into millrace.unique_name as n (scope, key, job_id)
-    select 'ref:' || queue_id, reference, id
+    select 'ref:' || queue_id || ':' || tenant, reference, id
     from input
     where unique_reference and (idempotency_key is null or id in (select job_id from keyed)) order by 1, 2
     on conflict (scope, key) do nothing

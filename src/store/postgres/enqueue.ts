@@ -103,10 +103,13 @@ function namesOf(job: NewJob): { scope: string; key: string }[] {
   const names = [];
   if (job.key !== undefined) names.push({ scope: `key:${job.tenant}`, key: job.key });
   if (job.uniqueReference === true && job.reference !== undefined) {
-    names.push({ scope: `ref:${job.queueId}`, key: job.reference });
+    names.push({ scope: referenceScope(job), key: job.reference });
   }
   return names;
 }
+
+/** What a tenant calls its items is no other tenant's business, in a shared queue either. */
+const referenceScope = ({ queueId, tenant }: NewJob) => `ref:${queueId}:${tenant}`;
 
 function judgeTwins(twins: Map<NewJob, NewJob>, answers: Map<string, EnqueueAnswer>): void {
   for (const [job, first] of twins) {
@@ -148,7 +151,7 @@ async function explainRefusals(
     }
     // The key was free but the reference was not: the key must not stay behind.
     if (owner !== undefined) halfNamed.push(job.id);
-    const holder = owners.get(`ref:${job.queueId}\n${job.reference}`);
+    const holder = owners.get(`${referenceScope(job)}\n${job.reference}`);
     answers.set(job.id, holder === undefined ? nameBusy() : referenceTaken(job, holder.job_id));
   }
   if (halfNamed.length > 0) await run(dropNames, [arrayText(halfNamed)]);

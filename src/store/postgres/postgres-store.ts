@@ -41,6 +41,7 @@ import {
   countQueues,
   ensureQueues,
   listQueues,
+  listTenantQueues,
   pauseQueue,
 } from "./queues.ts";
 import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
@@ -253,6 +254,10 @@ export class PostgresStore implements Store {
 
   ensureQueues(tenant: string, names: readonly string[]) {
     return ensureQueues(this.#database, tenant, names);
+  }
+
+  tenantQueues(names: readonly string[]) {
+    return listTenantQueues(this.#database, names);
   }
 
   queues() {

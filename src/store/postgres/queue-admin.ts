@@ -127,7 +127,8 @@ const bury = statement(
   left_by_tenants as (delete from millrace.tenant_count where queue_id = $1::int),
   untallied as (delete from millrace.item_tally where queue_id = $1::int)
   insert into millrace.audit (tenant, actor, action, target, details)
-  select tenant, $2::text, 'queue_delete', id::text, json_build_object('name', name, 'items', $3::int) from changed
+  select tenant, $2::text, 'queue_delete', id::text, json_build_object(
+    'name', substr(name, length('deleted:' || id || ':') + 1), 'items', $3::int) from changed
   returning pg_notify(@channel, 'queues')`,
 );
 

@@ -3,6 +3,7 @@
 import { MillraceError } from "../../domain/errors.ts";
 import type { Queue, QueueCounts, QueueSettings } from "../store.ts";
 import type { Database } from "./database.ts";
+import { registerReferences } from "./queue-references.ts";
 import { statement } from "./statement.ts";
 
 /** What `toQueue` reads. */
@@ -33,6 +34,12 @@ const read = statement(
   "read_queues",
   `select ${queueColumns} from millrace.queue
   where deleted_at is null and ($2::text[] is null or (tenant = $1::text and name = any($2::text[]))) order by name`,
+);
+
+const readOfTenants = statement(
+  "read_tenant_queues",
+  `select ${queueColumns} from millrace.queue
+  where deleted_at is null and tenant <> '' and name = any($1::text[]) order by id`,
 );
 
 const update = statement(
@@ -165,6 +172,11 @@ export async function ensureQueues(
   return (await database.query<QueueRow>(read, [tenant, names])).map(toQueue);
 }
 
+export const listTenantQueues = async (
+  database: Database,
+  names: readonly string[],
+): Promise<Queue[]> => (await database.query<QueueRow>(readOfTenants, [names])).map(toQueue);
+
 export async function listQueues(database: Database): Promise<Queue[]> {
   return (await database.query<QueueRow>(read, [null, null])).map(toQueue);
 }
@@ -176,7 +188,14 @@ export async function configureQueue(
   settings: QueueSettings,
 ): Promise<Queue> {
   await ensureQueues(database, tenant, [name]);
-  const rows = await database.query<QueueRow>(update, [tenant, name, JSON.stringify(settings)]);
+  const values = [tenant, name, JSON.stringify(settings)];
+  const rows =
+    settings.enforceUniqueReference === true
+      ? await database.transaction(async (inside) => {
+          await registerReferences(inside, tenant, name);
+          return inside<QueueRow>(update, values);
+        })
+      : await database.query<QueueRow>(update, values);
   if (settings.retentionDays !== undefined) await attachHistory(database);
   await database.query(announce, [database.channel]);
   return found(rows[0], name);

@@ -23,6 +23,9 @@ const listOver = statement(
   order by n.day limit $2::int`,
 );
 
+/** Idempotency keys have an end of their own. */
+const ofReferences = "scope like 'ref:%'";
+
 const buryDead = statement(
   "forget_dead_letters",
   `with gone as (
@@ -36,20 +39,27 @@ const buryDead = statement(
       where q.dead_retention_days is not null limit $1::int))
     returning id
   ),
+  unnamed as (delete from millrace.unique_name where ${ofReferences} and job_id in (select id from gone)),
   unlabelled as (delete from millrace.job_label where job_id in (select id from gone))
   select count(*)::int as gone from gone`,
 );
 
-const hasLabels = statement("has_labels", "select exists (select from millrace.job_label) as some");
+const hasNames = (partition: string) =>
+  statement(
+    "",
+    `select exists (select from millrace.job_label)
+      or exists (select from millrace."${partition}" where reference is not null) as some`,
+  );
 
 // Of a partition that is detached and not dropped yet.
-const forgetLabels = (partition: string) =>
+const forgetNames = (partition: string) =>
   statement(
     "",
     `with old as materialized (
     select id from millrace."${partition}" where id > $1::uuid order by id limit $2::int
   ),
-  gone as (delete from millrace.job_label where job_id in (select id from old))
+  unnamed as (delete from millrace.unique_name where ${ofReferences} and job_id in (select id from old)),
+  unlabelled as (delete from millrace.job_label where job_id in (select id from old))
   select id as last from old order by id desc limit 1`,
   );
 
@@ -166,7 +176,7 @@ async function dropOver(connection: Connection, schema: string): Promise<number>
             `alter table millrace."${parent}" detach partition millrace."${name}" ${how}`,
           ),
         );
-      await dropLabels(connection, name);
+      await dropNames(connection, name);
       await connection.query(statement("", `drop table millrace."${name}"`));
       dropped++;
     } catch (error) {
@@ -177,13 +187,13 @@ async function dropOver(connection: Connection, schema: string): Promise<number>
   return dropped;
 }
 
-/** Labels go with the records of their jobs. */
-async function dropLabels(connection: Connection, partition: string): Promise<void> {
-  const [labels] = await connection.query<{ some: boolean }>(hasLabels);
-  if (labels?.some !== true) return;
+/** Labels and references go with the records of their jobs. */
+async function dropNames(connection: Connection, partition: string): Promise<void> {
+  const [names] = await connection.query<{ some: boolean }>(hasNames(partition));
+  if (names?.some !== true) return;
   for (let last: string | undefined = beforeAll; last !== undefined; ) {
     const values: string[] = [last, String(rowsAtOnce)];
-    const rows = await connection.query<{ last: string }>(forgetLabels(partition), values);
+    const rows = await connection.query<{ last: string }>(forgetNames(partition), values);
     last = rows[0]?.last;
   }
 }

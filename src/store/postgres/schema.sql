@@ -457,6 +457,7 @@ CREATE TABLE millrace.queue (
   CONSTRAINT queue_timeline_retention_days_check CHECK (((timeline_retention_days >= 1) AND (timeline_retention_days <= 3650))),
   CONSTRAINT queue_warn_depth_check CHECK ((warn_depth >= 0))
 );
+CREATE INDEX queue_tenant_name ON millrace.queue USING btree (name) WHERE (tenant <> ''::text);
 CREATE TRIGGER tell_insert AFTER INSERT ON millrace.queue FOR EACH ROW EXECUTE FUNCTION millrace.tell_queue();
 CREATE TRIGGER tell_update AFTER UPDATE ON millrace.queue FOR EACH ROW WHEN ((new.updated_at IS DISTINCT FROM old.updated_at)) EXECUTE FUNCTION millrace.tell_queue();
 ALTER TABLE millrace.queue ENABLE ROW LEVEL SECURITY;
@@ -679,6 +680,7 @@ CREATE TABLE millrace.unique_name (
 );
 CREATE INDEX unique_name_expiry ON millrace.unique_name USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX unique_name_job ON millrace.unique_name USING btree (job_id);
+CREATE TRIGGER unique_name_reference AFTER INSERT ON millrace.unique_name FOR EACH ROW WHEN ((new.scope ~ '^ref:[0-9]+$'::text)) EXECUTE FUNCTION millrace.name_reference();
 ALTER TABLE millrace.unique_name ENABLE ROW LEVEL SECURITY;
 CREATE POLICY all_rows ON millrace.unique_name FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
 CREATE POLICY tenant_rows ON millrace.unique_name AS RESTRICTIVE FOR ALL TO millrace_tenant USING ((scope = ('key:'::text || NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text))));
@@ -1179,7 +1181,7 @@ begin
   end if;
 
   if enqueue.reference is not null and target.enforce_unique_reference then
-    insert into millrace.unique_name (scope, key, job_id) values ('ref:' || target.id, enqueue.reference, new_id)
+    insert into millrace.unique_name (scope, key, job_id) values ('ref:' || target.id || ':' || enqueue.tenant, enqueue.reference, new_id)
     on conflict (scope, key) do nothing;
     if not found then
       raise exception using errcode = 'MR409', message = 'REFERENCE_TAKEN: the reference is already used in this queue';
@@ -1336,6 +1338,24 @@ AS $function$
   select (('x' || substr(encode(sha256(convert_to(tenant || E'\n' || key, 'UTF8')), 'hex'), 1, 8))::bit(32)::bigint
     % 1073741823 + 1)::int * 2 + case when ordered then 1 else 0 end
 $function$;
+
+CREATE OR REPLACE FUNCTION millrace.name_reference()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  owner text := millrace.tenant_of(new.job_id);
+begin
+  if owner is null then
+    return null;
+  end if;
+  insert into millrace.unique_name (scope, key, job_id) values (new.scope || ':' || owner, new.key, new.job_id)
+  on conflict (scope, key) do nothing;
+  if not found then
+    raise exception using errcode = 'lock_not_available', message = 'the reference is already used in this queue';
+  end if;
+  return null;
+end $function$;
 
 CREATE OR REPLACE FUNCTION millrace.new_job_id()
  RETURNS uuid
@@ -1954,6 +1974,18 @@ begin
     new.tenant, json_build_object('webhook_id', new.id, 'name', new.name));
   return null;
 end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.tenant_of(job_id uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select tenant from millrace.job where id = $1
+  union all select tenant from millrace.scheduled_job where id = $1
+  union all select tenant from millrace.dead_job where id = $1
+  union all select tenant from millrace.history where id = $1
+  limit 1
+$function$;
 
 CREATE OR REPLACE FUNCTION millrace.throttle_gate(queue integer, lane integer, most integer, window_ms integer, at timestamp with time zone, OUT room integer, OUT free_at timestamp with time zone)
  RETURNS record
