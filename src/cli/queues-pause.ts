@@ -1,6 +1,7 @@
 import type { Millrace } from "../client/millrace.ts";
 import { MillraceError } from "../domain/errors.ts";
 import { suggest } from "../domain/suggest.ts";
+import type { Queue } from "../store/store.ts";
 import { actorHelp, actorOf, actorOptions } from "./actor.ts";
 import { type Command, textOption, type Values } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
@@ -13,7 +14,7 @@ const verbs = {
     text: `From now on no job of the queue starts, on whichever worker. What runs goes on to its end;
 jobs may still be enqueued, and wait.`,
     example: `--reason "the bank's maintenance"`,
-    done: "is paused: what runs goes on, nothing new starts. Resume it with: millrace queues resume",
+    done: "is paused: what runs goes on, nothing new starts. Resume it with: npx millrace queues resume",
   },
   resume: {
     paused: false,
@@ -43,7 +44,7 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace queues ${verb} mail ${example}
+  npx millrace queues ${verb} mail ${example}
 `,
     operands: ["queue"],
     options: {
@@ -57,7 +58,12 @@ Examples:
       const tenant = textOption(values, "tenant") ?? "";
       const reason = textOption(values, "reason");
       return withMillrace(values, terminal, async (millrace) => {
-        await needQueue(millrace, tenant, name);
+        const { paused: wasPaused } = await needQueue(millrace, tenant, name);
+        if (wasPaused === paused) {
+          if (values.json === true) terminal.print(JSON.stringify({ name, paused }));
+          else terminal.print(`Queue "${name}" is ${paused ? "paused already" : "not paused"}.`);
+          return 0;
+        }
         const queue = await millrace.store.pauseQueue(tenant, name, paused);
         await millrace.store.service.audit.add({
           tenant: tenant === "" ? null : tenant,
@@ -74,9 +80,10 @@ Examples:
   };
 }
 
-async function needQueue({ store }: Millrace, tenant: string, name: string): Promise<void> {
+async function needQueue({ store }: Millrace, tenant: string, name: string): Promise<Queue> {
   const queues = (await store.queues()).filter((queue) => queue.tenant === tenant);
-  if (queues.some((queue) => queue.name === name)) return;
+  const found = queues.find((queue) => queue.name === name);
+  if (found !== undefined) return found;
   const meant = suggest(
     name,
     queues.map((queue) => queue.name),
