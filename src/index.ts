@@ -1,3 +1,6 @@
+// Node's types are asked for here: TypeScript 6 and newer look for none by themselves.
+/// <reference types="node" preserve="true" />
+
 export type { Breakers } from "./client/breakers.ts";
 export type { ConnectOptions } from "./client/connect-options.ts";
 export { createMetrics, type Metrics, type MetricsOptions } from "./client/metrics.ts";

@@ -20,8 +20,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace audit verify
-  millrace audit verify --json
+  npx millrace audit verify
+  npx millrace audit verify --json
 `,
   options: { expect: { type: "string" }, ...databaseOptions, json: { type: "boolean" } },
   async run(values, terminal) {

@@ -16,7 +16,7 @@ Options:
   -h, --help         this text
 
 Examples:
-  millrace bench --quick
+  npx millrace bench --quick
 `;
 
 export const bench: Command = {

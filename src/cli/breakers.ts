@@ -24,9 +24,9 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  DATABASE_URL=postgres://localhost/app millrace breakers
-  millrace breakers open stripe --reason "they announced a maintenance"
-  millrace breakers close stripe --reason "maintenance is over" --json
+  DATABASE_URL=postgres://localhost/app npx millrace breakers
+  npx millrace breakers open stripe --reason "they announced a maintenance"
+  npx millrace breakers close stripe --reason "maintenance is over" --json
 `;
 
 export const breakers: Command = {
@@ -90,9 +90,15 @@ function listing(all: readonly Breaker[], terminal: Terminal): string {
     { title: "FAILURES", value: (one) => `${one.failures}/${one.failureThreshold}` },
     { title: "NEXT PROBE", value: nextProbe },
     { title: "SINCE", value: ({ changedAt }) => changedAt.toISOString() },
-    { title: "WHY", value: ({ reason, lastError }) => clip(reason ?? lastError ?? "", 60) },
+    { title: "WHY", value: (one) => clip(whyOf(one), 60) },
   ];
   return table(columns, all, terminal.isInteractive ? terminal.columns : undefined);
+}
+
+/** What it failed with is over once it is closed; why a person closed it is not. */
+function whyOf({ state, cause, reason, lastError }: Breaker): string {
+  if (state === "CLOSED") return cause === "manual" ? (reason ?? "") : "";
+  return reason ?? lastError ?? "";
 }
 
 function nextProbe({ state, retryAfterMs, probes }: Breaker): string {

@@ -14,6 +14,8 @@ export interface Command {
   readonly options: OptionsConfig;
   /** Words that its first operand may be, for the shell's completion. */
   readonly verbs?: readonly string[];
+  /** Of a group: what a second word that is no command may have meant. */
+  readonly wordHint?: (word: string) => string;
   /** May words that are no options follow? They are refused otherwise. */
   readonly takesWords?: boolean;
   /** Resolves with the exit code. */
@@ -28,8 +30,8 @@ export class CommandError extends Error {
   readonly next: string;
   readonly exitCode: number;
 
-  constructor(message: string, next: string, exitCode = 1) {
-    super(message);
+  constructor(message: string, next: string, exitCode = 1, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause });
     this.next = next;
     this.exitCode = exitCode;
   }
@@ -62,6 +64,17 @@ export function wholeOption(
   const value = numberOption(values, name, range);
   if (value === undefined || Number.isInteger(value)) return value;
   throw new UsageError(`--${name} must be a whole number, not "${values[name]}".`);
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** What stands for a job or a dead letter; refused before anything is connected to. */
+export function idOperand(word: unknown): string {
+  const id = String(word);
+  if (uuid.test(id)) return id;
+  throw new UsageError(
+    `"${id}" is no id: one looks like 01890a5d-ac96-774b-bcce-b302099a8057, as npx millrace jobs lists them.`,
+  );
 }
 
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;

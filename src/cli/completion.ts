@@ -14,9 +14,9 @@ Options:
   -h, --help         this text
 
 Examples:
-  source <(millrace completion bash)        (or into ~/.bashrc)
-  millrace completion zsh > "\${fpath[1]}/_millrace"
-  millrace completion fish > ~/.config/fish/completions/millrace.fish
+  source <(npx millrace completion bash)        (or into ~/.bashrc)
+  npx millrace completion zsh > "\${fpath[1]}/_millrace"
+  npx millrace completion fish > ~/.config/fish/completions/millrace.fish
 `;
 
 /** Made from the commands' own definitions, so that it knows what they know. */

@@ -26,34 +26,43 @@ export function databaseChoice(values: Values): { dataDir?: string; schema?: str
   };
 }
 
-export function connect(values: Values, terminal: Terminal): Promise<Millrace> {
+export function connect(
+  values: Values,
+  terminal: Terminal,
+  migrate: boolean = true,
+): Promise<Millrace> {
   const logLevel = terminal.settings.logLevel ?? "silent";
   return Millrace.connect({
     ...databaseChoice(values),
+    migrate,
     logLevel,
     log: createLog(logLevel, "stderr"),
   });
 }
 
-/** Who only looks makes no database: an empty one would answer as if there were no jobs. */
-export function needDatabase(values: Values): void {
+/**
+ * Who only looks makes no database: an empty one would answer as if there were no jobs. Says which it is:
+ * on a server the schema belongs to somebody, the embedded one is all ours.
+ */
+export function needDatabase(values: Values): "server" | "embedded" {
   const { databaseUrl, dataDir } = loadConfig(databaseChoice(values));
-  if (databaseUrl !== undefined || existsSync(join(dataDir, "cluster"))) return;
+  if (databaseUrl !== undefined) return "server";
+  if (existsSync(join(dataDir, "cluster"))) return "embedded";
   throw new CommandError(
     `There is no database: DATABASE_URL is not set, and ${resolve(dataDir)} holds none.`,
-    "Set DATABASE_URL, go to the folder of your project, name one with --data-dir, or start one: millrace dev",
+    "Set DATABASE_URL, go to the folder of your project, name one with --data-dir, or start one: npx millrace dev",
     exitCodes.notFound,
   );
 }
 
-/** Connects to a database that is there, and lets go of it whatever happens. */
+/** Connects to what is there, makes and migrates no schema on a server, and lets go whatever happens. */
 export async function withMillrace<T>(
   values: Values,
   terminal: Terminal,
   use: (millrace: Millrace) => Promise<T>,
 ): Promise<T> {
-  needDatabase(values);
-  const millrace = await connect(values, terminal);
+  const kind = needDatabase(values);
+  const millrace = await connect(values, terminal, kind === "embedded");
   try {
     return await use(millrace);
   } finally {

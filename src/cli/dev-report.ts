@@ -80,7 +80,7 @@ export class DevReport {
       this.#say("  note      DATABASE_URL is set, but dev keeps to its own database");
     if (demo) {
       this.#say(`  demo      about ${jobsPerSecond} jobs a second in ${demoQueues.length} queues`);
-      this.#say("  look      millrace top · jobs tail · queues · dlq · triggers · breakers");
+      this.#say("  look      npx millrace top · jobs tail · queues · dlq · triggers · breakers");
     }
     if (!demo) this.#say("  demo      none: connect producers and workers of your own");
     this.#say("  stop      Ctrl-C\n");

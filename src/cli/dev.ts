@@ -38,10 +38,10 @@ Options:
   -h, --help               this text
 
 Examples:
-  millrace dev
-  millrace dev --fresh --jobs-per-second 500
-  millrace dev --for 10 --json | tail -1
-  millrace dev --no-demo &  millrace worker ./jobs.ts      (both use ./.millrace)
+  npx millrace dev
+  npx millrace dev --fresh --jobs-per-second 500
+  npx millrace dev --for 10 --json | tail -1
+  npx millrace dev --no-demo &  npx millrace worker ./jobs.ts      (both use ./.millrace)
 `;
 
 interface DevOptions {

@@ -13,6 +13,14 @@ export const matchingHelp = `  type=<type>        of this job type         class
   error=<print>      with this fingerprint    tenant=<tenant>    of this tenant
   queue=<name>       of this queue            category=<name>    of this category`;
 
+/** For a word that is neither a command nor a condition. */
+export function conditionHint(word: string): string {
+  const name = suggest(word, names);
+  return name === undefined
+    ? `Conditions read ${names.map((one) => `${one}=…`).join(", ")}.`
+    : `A condition reads ${name}=…, as in: npx millrace dlq ${name}=<${name}>.`;
+}
+
 /** Words such as `type=mail.send`; each narrows the choice. */
 export function readMatching(words: readonly string[]): (store: Store) => Promise<DeadLetterQuery> {
   const given: Partial<Record<Name, string>> = {};

@@ -4,9 +4,9 @@ import type { DeadLetter, DeadLetterStatistics } from "../store/dead-letter.ts";
 import type { Store } from "../store/store.ts";
 import { type Command, type Values, wholeOption } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
-import { matchingHelp, readMatching } from "./dlq-filter.ts";
+import { conditionHint, matchingHelp, readMatching } from "./dlq-filter.ts";
 import type { Terminal } from "./terminal.ts";
-import { age, type Column, count, table, when } from "./text.ts";
+import { age, ago, type Column, count, table } from "./text.ts";
 
 const help = `millrace dlq – dead letters: jobs that wait for a person
 
@@ -28,10 +28,10 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace dlq
-  millrace dlq error=8c2f1b0a9d3e4f56
-  millrace dlq type=mail.send --limit 100 --json | jq -r .dlq_id
-  millrace dlq reprocess --matching error=8c2f1b0a9d3e4f56 --reason "the platform is back"
+  npx millrace dlq
+  npx millrace dlq error=8c2f1b0a9d3e4f56
+  npx millrace dlq type=mail.send --limit 100 --json | jq -r .dlq_id
+  npx millrace dlq reprocess --matching error=8c2f1b0a9d3e4f56 --reason "the platform is back"
 `;
 
 export const dlqList: Command = {
@@ -39,6 +39,7 @@ export const dlqList: Command = {
   summary: "dead letters by error, and one by one",
   help,
   takesWords: true,
+  wordHint: conditionHint,
   options: {
     letters: { type: "boolean" },
     limit: { type: "string" },
@@ -85,13 +86,13 @@ async function printErrors({ service }: Store, json: boolean, terminal: Terminal
   const columns: Column<Group>[] = [
     { title: "LETTERS", value: (group) => group.count.toLocaleString("en"), right: true },
     { title: "ERROR", value: ({ fingerprint }) => fingerprint },
-    { title: "LAST", value: ({ lastAt }) => when(lastAt, now) },
+    { title: "LAST", value: ({ lastAt }) => ago(lastAt, now) },
     { title: "MESSAGE", value: ({ message }) => message },
   ];
   terminal.print(table(columns, found.fingerprints, widthOf(terminal)));
   const oldest = found.oldestPendingSeconds;
   terminal.printError(
-    `${count(pending, "dead letter")}${oldest === null ? "" : `, the oldest for ${age(oldest)}`}. See them: millrace dlq error=<ERROR>`,
+    `${count(pending, "dead letter")}${oldest === null ? "" : `, the oldest for ${age(oldest)}`}. See them: npx millrace dlq error=<ERROR>`,
   );
 }
 
@@ -105,7 +106,7 @@ function printLetters(letters: readonly DeadLetter[], isMore: boolean, terminal:
     { title: "QUEUE", value: ({ queue }) => queue },
     { title: "TENANT", value: ({ tenant }) => tenant },
     { title: "TRIES", value: ({ attempt }) => String(attempt), right: true },
-    { title: "DIED", value: ({ diedAt }) => when(diedAt, now) },
+    { title: "DIED", value: ({ diedAt }) => ago(diedAt, now) },
     { title: "ERROR", value: ({ errorClass, errorMessage }) => `${errorClass}: ${errorMessage}` },
   ];
   terminal.print(table(columns, letters, widthOf(terminal)));

@@ -4,7 +4,7 @@ import type { Millrace } from "../client/millrace.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { DeadLetterPlace, DeadLetterQuery } from "../store/dead-letter.ts";
 import { actorHelp, actorOf, actorOptions, reasonOf } from "./actor.ts";
-import { type Command, UsageError, type Values } from "./command.ts";
+import { type Command, idOperand, UsageError, type Values } from "./command.ts";
 import { confirm, confirmHelp, confirmOptions } from "./confirm.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 import { matchingHelp, readMatching } from "./dlq-filter.ts";
@@ -64,9 +64,9 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace dlq ${name} 01890a5d-ac96-774b-bcce-b302099a8057 --reason "looked into it"
-  millrace dlq ${name} --matching type=mail.send error=8c2f1b0a9d3e4f56 --reason "fixed in 2.3.1"
-  millrace dlq ${name} --matching queue=mail --reason "looked into it" --yes --json
+  npx millrace dlq ${name} 01890a5d-ac96-774b-bcce-b302099a8057 --reason "looked into it"
+  npx millrace dlq ${name} --matching type=mail.send error=8c2f1b0a9d3e4f56 --reason "fixed in 2.3.1"
+  npx millrace dlq ${name} --matching queue=mail --reason "looked into it" --yes --json
 `,
     takesWords: true,
     options: {
@@ -91,7 +91,7 @@ async function runRepair(
     throw new UsageError(
       isMatching
         ? "--matching needs a condition; all=yes for every dead letter."
-        : "Which dead letter?",
+        : "Which dead letter? Name its id; or all that fit: --matching type=…, or --matching all=yes.",
     );
   const reason = reasonOf(values, verb.name);
   const isAll = words.length === 1 && words[0] === "all=yes";
@@ -99,10 +99,11 @@ async function runRepair(
   const stray = isMatching ? undefined : words.find((word) => word.includes("="));
   if (stray !== undefined)
     throw new UsageError(`"${stray}" is a condition: put --matching before.`);
+  const named = wanted === null ? words.map(idOperand) : [];
   const stop = new StopRequest(terminal);
   try {
     return await withMillrace(values, terminal, async (millrace) => {
-      const ids = wanted === null ? words : await matching(millrace, await wanted(millrace.store));
+      const ids = wanted === null ? named : await matching(millrace, await wanted(millrace.store));
       if (wanted !== null) {
         if (ids.length === 0) throw new MillraceError("DEAD_LETTER_NOT_FOUND", "None matches.");
         const letters = count(ids.length, "dead letter");

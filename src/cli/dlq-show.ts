@@ -1,7 +1,7 @@
 import { MillraceError } from "../domain/errors.ts";
 import { jobView } from "../http/views.ts";
 import { actorOf } from "./actor.ts";
-import type { Command, Values } from "./command.ts";
+import { type Command, idOperand, type Values } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 import { aboutJob, indented, lastError } from "./jobs-show.ts";
 import type { Terminal } from "./terminal.ts";
@@ -20,7 +20,7 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace dlq show 01890a5d-ac96-774b-bcce-b302099a8057
+  npx millrace dlq show 01890a5d-ac96-774b-bcce-b302099a8057
 `;
 
 export const dlqShow: Command = {
@@ -30,7 +30,7 @@ export const dlqShow: Command = {
   operands: ["id"],
   options: { actor: { type: "string" }, ...databaseOptions, json: { type: "boolean" } },
   async run(values: Values, terminal: Terminal): Promise<number> {
-    const id = String(values.id);
+    const id = idOperand(values.id);
     return withMillrace(values, terminal, async (millrace) => {
       const job = await millrace.get(id);
       if (job === null || (job.state !== "dead" && job.state !== "discarded"))

@@ -136,11 +136,11 @@ export function pathFindings({ poolsTransactions, hearsNotifications }: PathFact
 export function schemaFindings({ isThere, pending, ahead, hot }: SchemaFacts): Finding[] {
   if (!isThere)
     return [
-      fail("schema", "there is none", "millrace migrate makes it (--dry-run shows the SQL)."),
+      fail("schema", "there is none", "npx millrace migrate makes it (--dry-run shows the SQL)."),
     ];
   const migrations =
     pending.length > 0
-      ? fail("schema", `lacks ${pending.join(", ")}`, "Run: millrace migrate")
+      ? fail("schema", `lacks ${pending.join(", ")}`, "Run: npx millrace migrate")
       : ahead > 0
         ? warn(
             "schema",
@@ -185,13 +185,13 @@ export function redisFindings(facts: RedisFacts, which: string): Finding[] {
           evictionPolicy,
           "Hints may vanish, and jobs of millrace/queue with them: config set maxmemory-policy noeviction",
         ),
-    appendOnly
-      ? well(`${which} AOF`, "on")
-      : warn(
-          `${which} AOF`,
-          "off",
-          "Jobs in PostgreSQL are safe without it; those of millrace/queue are not: config set appendonly yes",
-        ),
+    // Redis holds hints, which may be lost. Who uses millrace/queue alone is told here too.
+    well(
+      `${which} AOF`,
+      appendOnly
+        ? "on"
+        : "off: jobs in PostgreSQL do not need it, those of millrace/queue alone do",
+    ),
     full
       ? warn(`${which} memory`, used, "Give it more memory: a full Redis takes no hints.")
       : well(`${which} memory`, used),
@@ -205,9 +205,25 @@ export interface LifeFacts {
   readonly queues: readonly QueueFigures[];
   /** Those that nobody has dealt with. */
   readonly deadLetters: number;
+  /** Triggers that are enabled, and webhooks. */
+  readonly needLeader: number;
 }
 
-export function lifeFindings({ leadership, workers, queues, deadLetters }: LifeFacts): Finding[] {
+/** Who has never had a manager, and nothing that needs one, may well do without. */
+function leaderFinding({ inOffice, term }: Leadership, needLeader: number): Finding {
+  const check = "leader";
+  if (inOffice) return well(check, `in office, term ${term}`);
+  if (term === 0 && needLeader === 0)
+    return well(check, "none yet: workers stand in, but only a manager clears old history away");
+  return warn(
+    check,
+    "none is in office",
+    "Triggers, webhooks and clearing away need one. Start: npx millrace manager (or serve --manager, or dev).",
+  );
+}
+
+export function lifeFindings(facts: LifeFacts): Finding[] {
+  const { leadership, workers, queues, deadLetters, needLeader } = facts;
   const live = workers.filter(({ state }) => state === "live").length;
   const waiting = queues.filter(({ paused, isActive }) => !paused && isActive);
   const oldest = waiting.reduce<QueueFigures | null>(
@@ -216,27 +232,21 @@ export function lifeFindings({ leadership, workers, queues, deadLetters }: LifeF
   );
   const seconds = oldest?.oldestReadySeconds ?? null;
   return [
-    leadership.inOffice
-      ? well("leader", `in office, term ${leadership.term}`)
-      : warn(
-          "leader",
-          "none is in office",
-          "Triggers, webhooks and clearing away need one: start millrace manager (or serve --manager, or dev).",
-        ),
+    leaderFinding(leadership, needLeader),
     live > 0
       ? well("workers", `${count(live, "worker")} alive`)
-      : warn("workers", "none is alive", "Start one: millrace worker ./jobs.ts"),
+      : warn("workers", "none is alive", "Start one: npx millrace worker ./jobs.ts"),
     seconds === null || oldest === null
       ? well("oldest ready", "nothing waits")
       : seconds > 300
         ? warn(
             "oldest ready",
             `${age(seconds)} in queue "${oldest.name}"`,
-            `See why: millrace jobs --queue ${oldest.name} --state ready, then millrace explain <id>.`,
+            `See why: npx millrace jobs --queue ${oldest.name} --state ready, then npx millrace explain <id>.`,
           )
         : well("oldest ready", `${age(seconds)} in queue "${oldest.name}"`),
     deadLetters > 0
-      ? warn("dead letters", deadLetters.toLocaleString("en"), "Look at them: millrace dlq")
+      ? warn("dead letters", deadLetters.toLocaleString("en"), "Look at them: npx millrace dlq")
       : well("dead letters", "none"),
   ];
 }

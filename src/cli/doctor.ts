@@ -45,9 +45,9 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace doctor
-  DATABASE_URL=postgres://localhost/app REDIS_URL=redis://localhost millrace doctor
-  millrace doctor --json | jq -r 'select(.health != "ok") | .mend'
+  npx millrace doctor
+  DATABASE_URL=postgres://localhost/app REDIS_URL=redis://localhost npx millrace doctor
+  npx millrace doctor --json | jq -r 'select(.health != "ok") | .mend'
 `;
 
 export const doctor: Command = {
@@ -126,7 +126,10 @@ async function lifeOf(url: string, serverVersion: string, config: Config): Promi
     ...{ events: new Events(), clock: systemClock, random: Math.random },
   });
   try {
+    const triggers = await store.triggers.list({}, 1_000);
+    const webhooks = await store.webhooks.list();
     return lifeFindings({
+      needLeader: triggers.filter(({ enabled }) => enabled).length + webhooks.length,
       leadership: await store.leadership(),
       workers: await store.workers(),
       queues: await store.service.queues.figures(),

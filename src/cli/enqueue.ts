@@ -1,5 +1,8 @@
 import type { Millrace } from "../client/millrace.ts";
 import type { EnqueueOptions } from "../client/new-job.ts";
+import { type Config, loadConfig } from "../config.ts";
+import { payloadError, writePayload } from "../domain/payload-rules.ts";
+import { suggest } from "../domain/suggest.ts";
 import { defineJob } from "../worker/job-definition.ts";
 import {
   type Command,
@@ -9,7 +12,7 @@ import {
   type Values,
   wholeOption,
 } from "./command.ts";
-import { connect, databaseHelp, databaseOptions } from "./connect.ts";
+import { connect, databaseChoice, databaseHelp, databaseOptions } from "./connect.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 
@@ -37,10 +40,10 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace enqueue echo '{"hello":"world"}'
-  millrace enqueue mail.send '{"to":"u1"}' --queue mail --priority high --delay 5m
-  millrace enqueue report.make - --key report-2026-07 < report.json
-  millrace enqueue echo '{"hello":"world"}' --wait 30s      (with a worker: millrace worker --demo)
+  npx millrace enqueue echo '{"hello":"world"}'
+  npx millrace enqueue mail.send '{"to":"u1"}' --queue mail --priority high --delay 5m
+  npx millrace enqueue report.make - --key report-2026-07 < report.json
+  npx millrace enqueue echo '{"hello":"world"}' --wait 30s    (beside: npx millrace worker --demo)
 `;
 
 export const enqueue: Command = {
@@ -72,9 +75,11 @@ export const enqueue: Command = {
     const options = readOptions(values);
     const queue = textOption(values, "queue") ?? "default";
     const payload = parsePayload(payloadText === "-" ? await readInput() : payloadText);
+    const request = { type, queue, payload, options };
+    refuseEarly(request, loadConfig(databaseChoice(values)));
     const millrace = await connect(values, terminal);
     try {
-      const made = await make(millrace, { type, queue, payload, options });
+      const made = await make(millrace, request);
       if (made.existing) terminal.printError(`That request was made before; job ${made.id}:`);
       if (waitMs !== undefined) {
         const result = await millrace.result(made.id, { timeoutMs: waitMs });
@@ -122,6 +127,26 @@ interface Request {
   readonly queue: string;
   readonly payload: unknown;
   readonly options: EnqueueOptions;
+}
+
+/** What is refused whatever the database holds leaves no queue and no embedded database behind. */
+function refuseEarly({ type, queue, payload, options }: Request, config: Config): void {
+  const { priority } = options;
+  const labels = Object.keys(config.priorities);
+  if (priority !== undefined && !labels.includes(priority)) {
+    const meant = suggest(priority, labels);
+    const hint = meant === undefined ? "" : ` Did you mean "${meant}"?`;
+    throw new UsageError(
+      `There is no priority "${priority}": there are ${labels.join(", ")}.${hint}`,
+    );
+  }
+  defineJob({ type, queue });
+  const { categories, payloadLimits: limits } = config;
+  const category = categories.categoryOf(type)?.name;
+  const { check } = writePayload(payload, {
+    ...{ category, categories, limits, additionalRequired: undefined },
+  });
+  if (!check.ok) throw payloadError(check.errors);
 }
 
 /** A governed job says in its envelope whose it is; others are of the tenant default. */

@@ -1,5 +1,5 @@
 import type { Explanation } from "../domain/waiting-reason.ts";
-import type { Command, Values } from "./command.ts";
+import { type Command, idOperand, type Values } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
@@ -18,8 +18,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace explain 01890a5d-ac96-774b-bcce-b302099a8057
-  DATABASE_URL=postgres://localhost/app millrace explain 01890a5d-ac96-774b-bcce-b302099a8057 --json
+  npx millrace explain 01890a5d-ac96-774b-bcce-b302099a8057
+  DATABASE_URL=postgres://localhost/app npx millrace explain 01890a5d-ac96-774b-bcce-b302099a8057 --json
 `;
 
 export const explain: Command = {
@@ -32,8 +32,9 @@ export const explain: Command = {
     json: { type: "boolean" },
   },
   async run(values: Values, terminal: Terminal): Promise<number> {
+    const id = idOperand(values.job);
     return withMillrace(values, terminal, async (millrace) => {
-      const told = await millrace.explain(String(values.job));
+      const told = await millrace.explain(id);
       terminal.print(values.json === true ? JSON.stringify(told) : inWords(told));
       return 0;
     });

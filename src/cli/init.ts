@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type Command, CommandError, textOption, UsageError, type Values } from "./command.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { type Project, projectFiles } from "./init-templates.ts";
@@ -22,8 +23,8 @@ Options:
   -h, --help         this text
 
 Examples:
-  millrace init
-  millrace init --dir src/jobs --js
+  npx millrace init
+  npx millrace init --dir src/jobs --js
 `;
 
 export const init: Command = {
@@ -68,7 +69,7 @@ async function readManifest(): Promise<Manifest> {
   } catch {
     throw new CommandError(
       `There is no package.json in ${plain(resolve("."))}.`,
-      "Go to your project's folder, or begin one: npm init -y && npm install millrace",
+      `Go to your project's folder, or begin one: npm init -y && npm install ${packageName()}`,
       exitCodes.notFound,
     );
   }
@@ -79,6 +80,15 @@ async function readManifest(): Promise<Manifest> {
     // Told below.
   }
   throw new CommandError("package.json is not JSON.", "Mend it first.");
+}
+
+/** What npm is to install: this package's folder where it runs from a clone of the repository. */
+function packageName(): string {
+  const folder = fileURLToPath(new URL("../..", import.meta.url));
+  if (folder.split(sep).includes("node_modules")) return "millrace";
+  const path = relative(".", folder);
+  // Without the dot npm would look for a repository of that name.
+  return path.startsWith("..") ? path : `./${path}`;
 }
 
 const has = (manifest: Manifest, name: string): boolean =>
@@ -111,14 +121,20 @@ function nextSteps(
   [job = "", worker = "", test = ""]: readonly string[],
 ): Step[] {
   const missing = [
-    ...(has(manifest, "millrace") ? [] : ["millrace"]),
+    ...(has(manifest, "millrace") ? [] : [packageName()]),
     ...(typeScript && !has(manifest, "tsx") ? ["tsx"] : []),
   ];
+  const types = typeScript
+    ? ["typescript", "@types/node"].filter((name) => !has(manifest, name))
+    : [];
   const run = typeScript ? "npx tsx" : "node";
   return [
     ...(missing.length === 0
       ? []
       : [{ command: `npm install ${missing.join(" ")}`, what: "what the files import" }]),
+    ...(types.length === 0
+      ? []
+      : [{ command: `npm install --save-dev ${types.join(" ")}`, what: "types, for tsc" }]),
     { command: `${run} --test ${test}`, what: "the test" },
     { command: `${run} ${worker}`, what: "the worker; leave it running" },
     {

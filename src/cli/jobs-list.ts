@@ -15,7 +15,7 @@ import {
 } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 import type { Terminal } from "./terminal.ts";
-import { type Column, count, table, when } from "./text.ts";
+import { ago, type Column, count, table, when } from "./text.ts";
 
 /** Which jobs; `jobs` and `jobs tail` share them. */
 export const filterOptions = {
@@ -49,10 +49,10 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace jobs
-  millrace jobs --state dead,expired --since 1h
-  millrace jobs --queue mail --state ready --limit 100
-  millrace jobs --json --state dead | jq -r .id
+  npx millrace jobs
+  npx millrace jobs --state dead,expired --since 1h
+  npx millrace jobs --queue mail --state ready --limit 100
+  npx millrace jobs --json --state dead | jq -r .id
 `;
 
 export const jobsList: Command = {
@@ -162,7 +162,7 @@ function printJobs({ jobs, next, gaveUp }: Found, now: Date, terminal: Terminal)
   if (jobs.length > 0) terminal.print(table(columns, jobs, width));
   if (jobs.length === 0 && !gaveUp)
     terminal.printError(
-      "No job fits. A first one: millrace enqueue echo '{\"hello\":1}' && millrace worker --demo",
+      "No job fits. A first one: npx millrace enqueue echo '{\"hello\":1}' && npx millrace worker --demo",
     );
   if (gaveUp) terminal.printError("Looked through many jobs of which few fit; more may be older.");
   if (next !== null)
@@ -170,8 +170,8 @@ function printJobs({ jobs, next, gaveUp }: Found, now: Date, terminal: Terminal)
 }
 
 function momentOf(job: JobSummary, now: Date): string {
-  if (job.finishedAt !== null) return `ended ${when(job.finishedAt, now)}`;
-  if (job.startedAt !== null) return `started ${when(job.startedAt, now)}`;
+  if (job.finishedAt !== null) return `ended ${ago(job.finishedAt, now)}`;
+  if (job.startedAt !== null) return `started ${ago(job.startedAt, now)}`;
   if (job.dueAt !== null) return `due ${when(job.dueAt, now)}`;
-  return `made ${when(job.createdAt, now)}`;
+  return `made ${ago(job.createdAt, now)}`;
 }

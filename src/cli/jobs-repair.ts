@@ -2,7 +2,7 @@
 
 import { MillraceError } from "../domain/errors.ts";
 import { actorHelp, actorOf, actorOptions, reasonOf } from "./actor.ts";
-import { type Command, textOption, type Values } from "./command.ts";
+import { type Command, idOperand, textOption, type Values } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -23,12 +23,12 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace jobs cancel 01890a5d-ac96-774b-bcce-b302099a8057 --reason "ordered twice"
+  npx millrace jobs cancel 01890a5d-ac96-774b-bcce-b302099a8057 --reason "ordered twice"
 `,
   operands: ["id"],
   options: { reason: { type: "string" }, ...databaseOptions, json: { type: "boolean" } },
   async run(values: Values, terminal: Terminal): Promise<number> {
-    const id = String(values.id);
+    const id = idOperand(values.id);
     const reason = textOption(values, "reason");
     return withMillrace(values, terminal, async (millrace) => {
       const result = await millrace.cancel(id, reason);
@@ -54,7 +54,7 @@ export const jobsRetry: Command = {
 Usage: millrace jobs retry <id> --reason <text> [options]
 
 Makes a new job with the old one's payload, linked to it both ways; the old one stays as it is.
-For many dead letters at once: millrace dlq reprocess --matching.
+For many dead letters at once: npx millrace dlq reprocess --matching.
 
 Options:
 ${actorHelp}
@@ -63,12 +63,12 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace jobs retry 01890a5d-ac96-774b-bcce-b302099a8057 --reason "the platform is back"
+  npx millrace jobs retry 01890a5d-ac96-774b-bcce-b302099a8057 --reason "the platform is back"
 `,
   operands: ["id"],
   options: { ...actorOptions, ...databaseOptions, json: { type: "boolean" } },
   async run(values: Values, terminal: Terminal): Promise<number> {
-    const id = String(values.id);
+    const id = idOperand(values.id);
     const reason = reasonOf(values, "retry");
     return withMillrace(values, terminal, async (millrace) => {
       const made = await millrace.reprocess(id, reason, actorOf(values));

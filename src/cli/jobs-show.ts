@@ -4,10 +4,10 @@ import type { Explanation } from "../domain/waiting-reason.ts";
 import { jobView } from "../http/views.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { actorOf } from "./actor.ts";
-import type { Command, Values } from "./command.ts";
+import { type Command, idOperand, type Values } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 import type { Terminal } from "./terminal.ts";
-import { age, fields, plain, plainJson, plainLines, when } from "./text.ts";
+import { age, ago, fields, plain, plainJson, plainLines, when } from "./text.ts";
 
 const help = `millrace jobs show – all about one job
 
@@ -24,8 +24,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace jobs show 01890a5d-ac96-774b-bcce-b302099a8057
-  millrace jobs show 01890a5d-ac96-774b-bcce-b302099a8057 --payload --json
+  npx millrace jobs show 01890a5d-ac96-774b-bcce-b302099a8057
+  npx millrace jobs show 01890a5d-ac96-774b-bcce-b302099a8057 --payload --json
 `;
 
 export const jobsShow: Command = {
@@ -40,7 +40,7 @@ export const jobsShow: Command = {
     json: { type: "boolean" },
   },
   async run(values: Values, terminal: Terminal): Promise<number> {
-    const id = String(values.id);
+    const id = idOperand(values.id);
     const withPayload = values.payload === true;
     return withMillrace(values, terminal, async (millrace) => {
       const job = await millrace.get(id);
@@ -74,6 +74,8 @@ export function aboutJob(job: Job, told?: Explanation): string {
   const now = systemClock.now();
   const at = (date: Date | null) =>
     date === null ? null : `${date.toISOString()} (${when(date, now)})`;
+  const past = (date: Date | null) =>
+    date === null ? null : `${date.toISOString()} (${ago(date, now)})`;
   const waits = told !== undefined && told.reason !== "ended" ? told.text : null;
   return fields([
     ["job", job.id],
@@ -84,10 +86,10 @@ export function aboutJob(job: Job, told?: Explanation): string {
     ["tenant", job.tenant],
     ["priority", `${job.meta.priority ?? "normal"} (weight ${job.weight})`],
     ["attempt", `${job.attempt} of ${job.maxAttempts}${crashes(job)}`],
-    ["created", at(job.createdAt)],
+    ["created", past(job.createdAt)],
     ["due", at(job.dueAt)],
-    ["started", at(job.startedAt)],
-    ["finished", at(job.finishedAt)],
+    ["started", past(job.startedAt)],
+    ["finished", past(job.finishedAt)],
     ["expires", at(job.expiresAt)],
     ["key", job.idempotencyKey === job.id ? null : job.idempotencyKey],
     ["reference", job.reference],

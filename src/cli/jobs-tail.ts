@@ -27,9 +27,9 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace jobs tail
-  millrace jobs tail --queue mail --lines 0
-  millrace jobs tail --state dead --json | jq -r .error_message
+  npx millrace jobs tail
+  npx millrace jobs tail --queue mail --lines 0
+  npx millrace jobs tail --state dead --json | jq -r .error_message
 `;
 
 export const jobsTail: Command = {

@@ -26,8 +26,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace keys create --role robot --tenant acme --name "invoice robot"
-  millrace keys create --role admin --name operations --json
+  npx millrace keys create --role robot --tenant acme --name "invoice robot"
+  npx millrace keys create --role admin --name operations --json
 `,
   options: {
     role: { type: "string" },
@@ -97,8 +97,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace keys list
-  millrace keys list --json | jq -r 'select(.role == "robot") | .id'
+  npx millrace keys list
+  npx millrace keys list --json | jq -r 'select(.role == "robot") | .id'
 `,
   options: { ...databaseOptions, json: { type: "boolean" } },
   async run(values, terminal) {
@@ -132,7 +132,7 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace keys revoke --id 01890a5d-ac96-774b-bcce-b302099a8057
+  npx millrace keys revoke --id 01890a5d-ac96-774b-bcce-b302099a8057
 `,
   options: { id: { type: "string" }, ...databaseOptions },
   async run(values, terminal) {

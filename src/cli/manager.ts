@@ -6,6 +6,7 @@ import { systemClock } from "../runtime/clock.ts";
 import { createLog } from "../runtime/log.ts";
 import { type Command, numberOption, textOption, type Values } from "./command.ts";
 import { withoutPassword } from "./database-url.ts";
+import { listening } from "./http-service.ts";
 import { StopRequest } from "./stop-request.ts";
 import type { Terminal } from "./terminal.ts";
 import { untilStopped } from "./waiting.ts";
@@ -29,8 +30,8 @@ Options:
   -h, --help         this text
 
 Examples:
-  DATABASE_URL=postgres://localhost/app millrace manager
-  millrace manager --for 60 --json
+  DATABASE_URL=postgres://localhost/app npx millrace manager
+  npx millrace manager --for 60 --json
 `;
 
 export const manager: Command = {
@@ -53,7 +54,8 @@ export const manager: Command = {
     const { host } = loadHttpSettings();
     const metrics = port === undefined ? null : new MetricsServer({ millrace, host, port });
     try {
-      await metrics?.start();
+      if (metrics !== null)
+        await listening({ host, port: port ?? 0, option: "--metrics-port" }, () => metrics.start());
       const manager = await millrace.manage();
       tell(millrace, manager, metrics?.url, values.json === true, terminal);
       await untilStopped(stop.signal, seconds);

@@ -24,9 +24,9 @@ Options:
   -h, --help        this text
 
 Examples:
-  DATABASE_URL=postgres://localhost/app millrace migrate
-  DATABASE_URL=postgres://localhost/app millrace migrate --dry-run > millrace.sql
-  millrace migrate --data-dir /var/lib/millrace
+  DATABASE_URL=postgres://localhost/app npx millrace migrate
+  DATABASE_URL=postgres://localhost/app npx millrace migrate --dry-run > millrace.sql
+  npx millrace migrate --data-dir /var/lib/millrace
 `;
 
 export const migrate: Command = {

@@ -3,9 +3,9 @@ import { join, resolve } from "node:path";
 import { verifyAudit } from "../client/audit.ts";
 import { Millrace } from "../client/millrace.ts";
 import { type Config, loadConfig } from "../config.ts";
-import { MillraceError } from "../domain/errors.ts";
+import { type ErrorCode, MillraceError } from "../domain/errors.ts";
 import { type EmbeddedServer, startEmbedded } from "../store/postgres/embedded.ts";
-import { isConnectionError } from "../store/postgres/failures.ts";
+import { asRefusedConnect } from "../store/postgres/failures.ts";
 import { migrate } from "../store/postgres/migrator.ts";
 import {
   countRows,
@@ -21,8 +21,9 @@ import { databaseChoice, databaseHelp, databaseOptions } from "./connect.ts";
 import { withoutPassword } from "./database-url.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { ProgressBar } from "./progress-bar.ts";
+import { sum, summaryOf } from "./promote-summary.ts";
 import type { Terminal } from "./terminal.ts";
-import { count, plain, table } from "./text.ts";
+import { count, plain } from "./text.ts";
 
 const help = `millrace promote – from the embedded database to a PostgreSQL server
 
@@ -35,14 +36,14 @@ database stays as it is.
 
 Options:
   --to <url>         the server, as DATABASE_URL would name it
-  --dry-run          say what would be copied, and change nothing
+  --dry-run          say how many jobs, dead letters, queues … would be copied, and change nothing
 ${databaseHelp}
   --json             one JSON object instead of text
   -h, --help         this text
 
 Examples:
-  millrace promote --to postgres://app@db.example.org/app --dry-run
-  millrace promote --to postgres://app@db.example.org/app
+  npx millrace promote --to postgres://app@db.example.org/app --dry-run
+  npx millrace promote --to postgres://app@db.example.org/app
 `;
 
 export const promote: Command = {
@@ -58,8 +59,8 @@ export const promote: Command = {
   async run(values: Values, terminal: Terminal): Promise<number> {
     const to = textOption(values, "to");
     if (to === undefined) throw new UsageError("--to needs the server's URL.");
-    // Checked like any DATABASE_URL; one that is set does not count: what is copied is the embedded one.
-    const config = loadConfig({ ...databaseChoice(values), databaseUrl: to });
+    // One that DATABASE_URL names does not count: what is copied is the embedded one.
+    const config = loadConfig({ ...databaseChoice(values), databaseUrl: checkTarget(to) });
     const dataDir = resolve(config.dataDir);
     if (!existsSync(join(dataDir, "cluster")))
       throw new CommandError(
@@ -83,6 +84,12 @@ export const promote: Command = {
     return 0;
   },
 };
+
+/** Checked like any DATABASE_URL, in words that fit to where it was given. */
+function checkTarget(to: string): string {
+  if (/^postgres(?:ql)?:\/\//.test(to) && URL.canParse(to)) return to;
+  throw new UsageError("--to must be the server's URL, such as postgres://app@db.example.org/app.");
+}
 
 interface Order {
   readonly from: string;
@@ -147,15 +154,12 @@ async function verify(databaseUrl: string, schema: string): Promise<void> {
     if (!found.ok)
       throw new CommandError(
         `All rows have arrived, but the audit trail is broken at entry ${found.brokenAt}: ${found.problem}.`,
-        "It was broken before: millrace audit verify says so on the embedded database too.",
+        "It was broken before: npx millrace audit verify says so on the embedded database too.",
       );
   } finally {
     await millrace.stop();
   }
 }
-
-const sum = (counts: readonly TableCount[]): number =>
-  counts.reduce((total, { rows }) => total + rows, 0);
 
 function report(
   copied: readonly TableCount[],
@@ -163,16 +167,12 @@ function report(
   { to, dataDir, json }: { to: string; dataDir: string; json: boolean },
   terminal: Terminal,
 ): void {
-  const tables = copied.filter(({ rows }) => rows > 0);
   if (json) {
+    const tables = copied.filter(({ rows }) => rows > 0);
     const rows = Object.fromEntries(tables.map((one) => [one.table, one.rows]));
     return void terminal.print(JSON.stringify({ dry_run: isRehearsal, total: sum(copied), rows }));
   }
-  const columns = [
-    { title: "TABLE", value: (one: TableCount) => one.table },
-    { title: "ROWS", value: (one: TableCount) => one.rows.toLocaleString("en"), right: true },
-  ];
-  terminal.print(table(columns, tables));
+  terminal.print(summaryOf(copied));
   const rows = count(sum(copied), "row");
   if (isRehearsal) terminal.print(`${rows} would be copied. Nothing was changed.`);
   else
@@ -184,18 +184,27 @@ What is in ${plain(dataDir)} stays there as it was: start nothing on it any more
 }
 
 function explained(error: unknown, to: string): unknown {
-  if (error instanceof MillraceError || error instanceof CommandError) return error;
+  if (error instanceof CommandError) return error;
+  const met = asRefusedConnect(error);
   const why = error instanceof Error ? error.message : String(error);
-  if (isConnectionError(error))
-    return new MillraceError(
-      "DATABASE_UNAVAILABLE",
-      `${withoutPassword(to)} cannot be reached, or went away: ${why}. Nothing was copied.`,
-      { cause: error },
+  if (met instanceof MillraceError && aboutServer.has(met.code))
+    return new CommandError(
+      `${withoutPassword(to)} ${serverDid[met.code] ?? "refused"}: ${why}. Nothing was copied.`,
+      "Check that the server runs, and host, port, user, password and database of --to.",
+      exitCodes.failed,
+      met,
     );
-  const failed = new CommandError(
+  if (met instanceof MillraceError) return met;
+  return new CommandError(
     `It could not be copied: ${why}. The transaction was rolled back, so the server has nothing of it.`,
     "Mend that, then try again.",
+    exitCodes.failed,
+    error,
   );
-  failed.cause = error;
-  return failed;
 }
+
+const serverDid: Partial<Record<ErrorCode, string>> = {
+  DATABASE_UNAVAILABLE: "cannot be reached, or went away",
+  DATABASE_REFUSED: "refused",
+};
+const aboutServer = new Set(Object.keys(serverDid));

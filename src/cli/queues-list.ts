@@ -19,8 +19,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace queues
-  millrace queues --json | jq -r 'select(.waiting > 1000) | .name'
+  npx millrace queues
+  npx millrace queues --json | jq -r 'select(.waiting > 1000) | .name'
 `;
 
 export const queuesList: Command = {

@@ -11,7 +11,7 @@ const verbs = {
     text: `From now on no job of the queue starts, on whichever worker. What runs goes on to its end;
 jobs may still be enqueued, and wait.`,
     example: `--reason "the bank's maintenance"`,
-    done: "is paused: what runs goes on, nothing new starts. Resume it with: millrace queues resume",
+    done: "is paused: what runs goes on, nothing new starts. Resume it with: npx millrace queues resume",
   },
   resume: {
     paused: false,
@@ -41,7 +41,7 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace queues ${verb} mail ${example}
+  npx millrace queues ${verb} mail ${example}
 `,
     operands: ["queue"],
     options: {
@@ -55,7 +55,12 @@ Examples:
       const tenant = textOption(values, "tenant") ?? "";
       const reason = textOption(values, "reason");
       return withMillrace(values, terminal, async (millrace) => {
-        await needQueue(millrace, tenant, name);
+        const { paused: wasPaused } = await needQueue(millrace, tenant, name);
+        if (wasPaused === paused) {
+          if (values.json === true) terminal.print(JSON.stringify({ name, paused }));
+          else terminal.print(`Queue "${name}" is ${paused ? "paused already" : "not paused"}.`);
+          return 0;
+        }
         const queue = await millrace.store.pauseQueue(tenant, name, paused);
         await millrace.store.service.audit.add({
           tenant: tenant === "" ? null : tenant,

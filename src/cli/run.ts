@@ -17,7 +17,7 @@ Usage: millrace <command> [options]
 ${sections.map(sectionHelp).join("\n\n")}
 
 Options:
-  -h, --help     this text, or that of a command: millrace dev --help
+  -h, --help     this text, or that of a command: npx millrace dev --help
   -v, --version  the version of the npm package
 
 Environment:
@@ -28,8 +28,9 @@ Exit codes:
 ${exitCodeHelp}
 
 Try it:
-  millrace dev             watch jobs run on a database that needs no setting up
-  millrace worker --demo   and, beside it: millrace enqueue echo '{"hello":"world"}' --wait 10s
+  npx millrace dev             watch jobs run on a database that needs no setting up
+  npx millrace worker --demo   run the built-in jobs, and beside it make one:
+  npx millrace enqueue echo '{"hello":"world"}' --wait 10s
 `;
 
 function sectionHelp({ title, commands }: (typeof sections)[number]): string {
@@ -59,9 +60,12 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
   const [name, ...rest] = args;
   if (name === "--version" || name === "-v") return print(await version());
   if (name === "--help" || name === "-h" || name === "help") return print(helpOf(rest));
-  if (name === undefined) throw new UsageError("Which command?");
+  if (name === undefined) {
+    print(helpOf([]));
+    return exitCodes.usage;
+  }
   const { command, words: found } = findCommand(args);
-  if (command === undefined) throw new UsageError(unknown("command", found, names()));
+  if (command === undefined) throw new UsageError(unknownCommand(found));
   const { values, words } = parse(command, args.slice(found.split(" ").length));
   if (values.help === true) return print(command.help.trimEnd());
   return command.run(values, terminal, words);
@@ -89,7 +93,7 @@ function parse(command: Command, args: string[]): { values: Values; words: reado
     return { values: parsed.values as Values, words };
   const given = operands.map((name, i) => [name, words[i]]);
   const missing = given.find(([, value]) => value === undefined);
-  if (missing !== undefined) throw new UsageError(`Which ${missing[0]}?`);
+  if (missing !== undefined) throw new UsageError(which(missing[0] ?? "", command));
   const [extra] = words.slice(operands.length);
   if (extra !== undefined) throw new UsageError(`"${extra}" is one word too many.`);
   return { values: { ...(parsed.values as Values), ...Object.fromEntries(given) }, words };
@@ -105,7 +109,7 @@ function parse(command: Command, args: string[]): { values: Values; words: reado
 
 function usage(error: UsageError, args: readonly string[]): string {
   const { command } = findCommand(args);
-  return `${error.message} See: millrace ${command === undefined ? "" : `${command.name} `}--help`;
+  return `${error.message} See: npx millrace ${command === undefined ? "" : `${command.name} `}--help`;
 }
 
 function reason(error: unknown, known: readonly string[]): string {
@@ -126,12 +130,23 @@ function unknown(what: string, word: string, known: readonly string[]): string {
   return `There is no ${what} "${word}".${meant === undefined ? "" : ` Did you mean "${meant}"?`}`;
 }
 
+const which = (operand: string, { verbs }: Command): string =>
+  verbs === undefined ? `Which ${operand}?` : `Which ${operand}: ${verbs.join(", ")}?`;
+
+/** A group that takes words, as dlq does conditions, says what they look like. */
+function unknownCommand(words: string): string {
+  const [first, second = ""] = words.split(" ");
+  const said = unknown("command", words, names());
+  const hint = second === "" ? undefined : commands.find(({ name }) => name === first)?.wordHint;
+  return hint === undefined || said.includes("Did you mean") ? said : `${said} ${hint(second)}`;
+}
+
 const names = () => [...commands.map(({ name }) => name), "help"];
 
 function helpOf(args: readonly string[]): string {
   if (args.length === 0) return help.trimEnd();
   const { command, words } = findCommand(args);
-  if (command === undefined) throw new UsageError(unknown("command", words, names()));
+  if (command === undefined) throw new UsageError(unknownCommand(words));
   return command.help.trimEnd();
 }
 

@@ -12,7 +12,7 @@ const help = `millrace serve – the HTTP service
 Usage: millrace serve [options]
 
 Serves jobs, items for robots, dead letters and their repair over HTTP. Who calls needs an API
-key: the one in MILLRACE_ADMIN_KEY, or one made with millrace keys create. Without DATABASE_URL
+key: the one in MILLRACE_ADMIN_KEY, or one made with npx millrace keys create. Without DATABASE_URL
 it works on the embedded database. Ctrl-C stops it. Tokens of an identity provider (MILLRACE_JWT_*,
 MILLRACE_JWKS_URL) and proxies in front (MILLRACE_TRUSTED_PROXIES): see docs/guides/security.md.
 
@@ -26,8 +26,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  MILLRACE_ADMIN_KEY=$(openssl rand -hex 32) millrace serve --manager
-  DATABASE_URL=postgres://localhost/app HOST=0.0.0.0 millrace serve
+  MILLRACE_ADMIN_KEY=$(openssl rand -hex 32) npx millrace serve --manager
+  DATABASE_URL=postgres://localhost/app HOST=0.0.0.0 npx millrace serve
 `;
 
 export const serve: Command = {

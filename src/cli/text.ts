@@ -80,5 +80,9 @@ export function when(date: Date, now: Date): string {
   return seconds > 0 ? `in ${age(seconds)}` : `${age(-seconds)} ago`;
 }
 
+/** How long ago, for what has happened: another machine's clock may be ahead of ours. */
+export const ago = (date: Date, now: Date): string =>
+  `${age((now.getTime() - date.getTime()) / 1_000)} ago`;
+
 export const count = (n: number, one: string, many = `${one}s`): string =>
   `${n.toLocaleString("en")} ${n === 1 ? one : many}`;

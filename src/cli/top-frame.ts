@@ -46,7 +46,7 @@ interface TopColumn {
 
 const numbers: readonly TopColumn[] = [
   { title: "WAITING", width: 9, value: (q) => short(q.waiting), order: (q) => q.waiting },
-  { title: "RUNNING", width: 8, value: (q) => short(q.running), order: (q) => q.running },
+  { title: "RUNNING", width: 9, value: (q) => short(q.running), order: (q) => q.running },
   {
     title: "OLDEST",
     width: 8,
@@ -142,7 +142,6 @@ function header(view: TopView, paint: Paint): string[] {
 function queueLines(view: TopView, choice: TopChoice, paint: Paint, room: number): string[] {
   const columns = columnsFor(paint.columns);
   const titles = columns.map(({ title, width }, at) =>
-    // The mark takes the place of the space between columns.
     cell(at === choice.sortBy ? `${title}${choice.reversed ? "▲" : "▼"}` : title, width, at),
   );
   const sorted = sortQueues(view.queues, choice, columns);

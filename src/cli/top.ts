@@ -32,9 +32,9 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace top
-  DATABASE_URL=postgres://localhost/app millrace top --interval 5s
-  millrace top --once --json | jq '.queues[] | select(.oldest_ready_seconds > 60)'
+  npx millrace top
+  DATABASE_URL=postgres://localhost/app npx millrace top --interval 5s
+  npx millrace top --once --json | jq '.queues[] | select(.oldest_ready_seconds > 60)'
 `;
 
 export const top: Command = {

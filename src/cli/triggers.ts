@@ -8,7 +8,7 @@ import { actorOf } from "./actor.ts";
 import { type Command, textOption, type Values, wholeOption } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
 import type { Terminal } from "./terminal.ts";
-import { type Column, fields, table, when } from "./text.ts";
+import { ago, type Column, fields, table, when } from "./text.ts";
 
 export const triggersList: Command = {
   name: "triggers",
@@ -25,8 +25,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace triggers
-  millrace triggers --json | jq -r 'select(.failures > 0) | .name'
+  npx millrace triggers
+  npx millrace triggers --json | jq -r 'select(.failures > 0) | .name'
 `,
   options: { tenant: { type: "string" }, ...databaseOptions, json: { type: "boolean" } },
   async run(values: Values, terminal: Terminal): Promise<number> {
@@ -49,7 +49,10 @@ function listing(found: readonly Trigger[], terminal: Terminal): string {
   const columns: Column<Trigger>[] = [
     { title: "NAME", value: ({ name }) => name },
     { title: "ENABLED", value: ({ enabled }) => (enabled ? "yes" : "no") },
-    { title: "LAST", value: ({ lastFiredAt }) => at(lastFiredAt) },
+    {
+      title: "LAST",
+      value: ({ lastFiredAt }) => (lastFiredAt === null ? "-" : ago(lastFiredAt, now)),
+    },
     { title: "NEXT", value: ({ nextFireAt }) => at(nextFireAt) },
     { title: "WHEN", value: whenOf },
     { title: "JOB", value: ({ jobType }) => jobType },
@@ -77,7 +80,7 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace triggers show nightly-report --count 10
+  npx millrace triggers show nightly-report --count 10
 `,
   operands: ["trigger"],
   options: {
@@ -148,7 +151,7 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace triggers ${verb} nightly-report
+  npx millrace triggers ${verb} nightly-report
 `,
     operands: ["trigger"],
     options: {

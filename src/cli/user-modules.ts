@@ -35,7 +35,7 @@ function nearby(name: string): string {
   const base = name.replace(/\.\w+$/, "");
   const found = types.map((type) => `${base}${type}`).find((one) => existsSync(resolve(one)));
   return found === undefined
-    ? "Name a module that exports jobs made by defineJob; millrace init writes a first one."
+    ? "Name a module that exports jobs made by defineJob; npx millrace init writes a first one."
     : `Did you mean ${found}?`;
 }
 

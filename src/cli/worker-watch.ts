@@ -3,14 +3,14 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { type FSWatcher, watch } from "node:fs";
-import { dirname, sep } from "node:path";
+import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { loadConfig } from "../config.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { startEmbedded } from "../store/postgres/embedded.ts";
 import type { Values } from "./command.ts";
 import { databaseChoice } from "./connect.ts";
+import { FolderWatch } from "./folder-watch.ts";
 import { StopRequest } from "./stop-request.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
@@ -65,21 +65,20 @@ function start(values: Values, paths: readonly string[]): ChildProcess {
 }
 
 class Changes {
-  readonly #watchers: FSWatcher[];
+  readonly #folders: FolderWatch;
   #changed: string | null = null;
   #wake: () => void = () => undefined;
 
   constructor(paths: readonly string[]) {
-    const folders = [...new Set(paths.map((path) => dirname(path)))];
-    this.#watchers = folders.map((folder) =>
-      watch(folder, { recursive: true }, (_, file) => this.#hear(file)),
-    );
+    this.#folders = new FolderWatch([...new Set(paths.map((path) => dirname(path)))], {
+      ignored: foreign,
+      onChange: (path) => this.#hear(path),
+    });
   }
 
-  #hear(file: string | null): void {
-    if (file === null || !watched.test(file)) return;
-    if (file.split(sep).some((part) => foreign.has(part))) return;
-    this.#changed = file;
+  #hear(path: string): void {
+    if (!watched.test(path)) return;
+    this.#changed = relative(".", path);
     this.#wake();
   }
 
@@ -99,6 +98,6 @@ class Changes {
   }
 
   close(): void {
-    for (const watcher of this.#watchers) watcher.close();
+    this.#folders.close();
   }
 }

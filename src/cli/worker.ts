@@ -41,14 +41,14 @@ Options:
   --name <name>      what the worker is called (default: host:process:…)
   --for <seconds>    stop after this time
 ${databaseHelp}
-  --json             one JSON line per event instead of text
+  --json             JSON lines instead of text: events, and the log on standard error
   -h, --help         this text
 
 Examples:
-  millrace worker ./jobs.ts
-  millrace worker ./mail.js ./reports.js --concurrency 50
-  millrace worker ./jobs.ts --watch
-  millrace worker --demo &  millrace enqueue echo '{"hello":"world"}' --wait 10s
+  npx millrace worker ./jobs.ts
+  npx millrace worker ./mail.js ./reports.js --concurrency 50
+  npx millrace worker ./jobs.ts --watch
+  npx millrace worker --demo &  npx millrace enqueue echo '{"hello":"world"}' --wait 10s
 `;
 
 export const worker: Command = {
@@ -146,13 +146,13 @@ function inQueues(
   return definitions.map((one) => (queues.includes(one.queue) ? one : { ...one, queue: home }));
 }
 
-/** What handlers log is shown: that is what they log it for. */
+/** What handlers log is shown: that is what they log it for. As text or as JSON, never both. */
 function connect(values: Values, terminal: Terminal): Promise<Millrace> {
-  const isForPeople = terminal.isInteractive && values.json !== true;
   const logLevel = terminal.settings.logLevel ?? "info";
-  const log = isForPeople
-    ? createTerminalLog(terminal, terminal.settings.logLevel ?? "warn", logLevel)
-    : createLog(logLevel, "stderr");
+  const log =
+    values.json === true
+      ? createLog(logLevel, "stderr")
+      : createTerminalLog(terminal, terminal.settings.logLevel ?? "warn", logLevel);
   return Millrace.connect({ ...databaseChoice(values), logLevel, log });
 }
 

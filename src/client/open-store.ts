@@ -2,6 +2,7 @@
 
 import pg from "pg";
 import type { Config } from "../config.ts";
+import { fromCaller } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { startEmbedded } from "../store/postgres/embedded.ts";
@@ -27,7 +28,7 @@ export async function openStore(config: Config, context: Context): Promise<Opene
     config.databaseUrl === undefined ? await startEmbedded({ dataDir: config.dataDir }) : null;
   const url = config.databaseUrl ?? embedded?.url ?? "";
   try {
-    const serverVersion = await prepare(url, config, context.events);
+    const { serverVersion, migrations } = await prepare(url, config, context.events);
     const store = new PostgresStore({
       ...context,
       url,
@@ -44,6 +45,7 @@ export async function openStore(config: Config, context: Context): Promise<Opene
       schema: config.schema,
       embedded: embedded !== null,
       serverVersion,
+      migrations,
     });
     const close = async () => {
       await store.close();
@@ -56,15 +58,19 @@ export async function openStore(config: Config, context: Context): Promise<Opene
   }
 }
 
-async function prepare(url: string, config: Config, events: Events): Promise<string> {
+async function prepare(url: string, config: Config, events: Events) {
   return reachable(async () => {
+    let migrations = 0;
     await migrate({
       url,
       schema: config.schema,
       apply: config.migrate,
-      onApplied: ({ version, name }) => events.emit("migration.applied", { version, name }),
+      onApplied: ({ version, name }) => {
+        migrations++;
+        events.emit("migration.applied", { version, name });
+      },
     });
-    return serverVersionOf(url);
+    return { serverVersion: await serverVersionOf(url), migrations };
   });
 }
 
@@ -72,7 +78,7 @@ async function reachable<T>(body: () => Promise<T>): Promise<T> {
   try {
     return await body();
   } catch (error) {
-    throw asRefusedConnect(error);
+    throw fromCaller(asRefusedConnect(error));
   }
 }
 

@@ -1,5 +1,5 @@
 import { checkOptions, checkWait, type Known, knownNames } from "../domain/check-options.ts";
-import { MillraceError } from "../domain/errors.ts";
+import { fromCaller, MillraceError } from "../domain/errors.ts";
 import type { Job } from "../domain/job.ts";
 import { isTerminal } from "../domain/job-state.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -17,6 +17,8 @@ export interface ResultContext {
   readonly events: Events;
 }
 
+const usualMs = 60_000;
+
 const known = knownNames({ timeoutMs: true, signal: true } satisfies Known<ResultOptions>);
 
 /** Waits until the job has ended. A run that ends in this process is seen at once, others by polling. */
@@ -28,7 +30,7 @@ export async function waitForEnd(
   checkOptions("the wait for a job", options, known);
   checkWait("timeoutMs", options.timeoutMs);
   const { clock, random, events } = context;
-  const deadline = clock.monotonic() + (options.timeoutMs ?? 60_000);
+  const deadline = clock.monotonic() + (options.timeoutMs ?? usualMs);
   for (let tries = 0; ; tries++) {
     const woken = new AbortController();
     const off = events.on("job.settled", (event) => {
@@ -41,9 +43,11 @@ export async function waitForEnd(
       const left = deadline - clock.monotonic();
       if (options.signal?.aborted) throw options.signal.reason;
       if (left <= 0)
-        throw new MillraceError("TIMEOUT", `Job ${id} is still ${job.state}.`, {
-          details: { state: job.state },
-        });
+        throw fromCaller(
+          new MillraceError("TIMEOUT", stillWaiting(job, options.timeoutMs ?? usualMs), {
+            details: { state: job.state },
+          }),
+        );
       const pause = Math.min(500, 10 * 2 ** Math.min(tries, 6)) * (0.7 + 0.6 * random());
       const signals =
         options.signal === undefined
@@ -54,6 +58,13 @@ export async function waitForEnd(
       off();
     }
   }
+}
+
+/** Uncaught, it is all that somebody reads who has no worker running. */
+function stillWaiting({ id, state }: Job, waitedMs: number): string {
+  const waited = waitedMs < 1_000 ? `${waitedMs} ms` : `${Math.round(waitedMs / 1_000)} s`;
+  const hint = state === "running" ? "" : ` Is a worker running? npx millrace explain ${id} says.`;
+  return `Job ${id} is still ${state} after ${waited}.${hint}`;
 }
 
 export function resultOf(job: Job): unknown {

@@ -89,3 +89,21 @@ export class MillraceError extends Error {
     this.details = Object.freeze({ ...options.details });
   }
 }
+
+/** This package's folder, as frames of a stack name it. */
+const ownFolder = import.meta.url.replace(/^file:\/\/|domain\/errors\.[jt]s$/g, "");
+
+/**
+ * Node prints the stack of an error that nobody catches. At the edge, where the message says all there is to
+ * say about our inside, only the caller's frames are worth reading.
+ */
+export function fromCaller<E>(error: E): E {
+  if (!(error instanceof MillraceError)) return error;
+  const lines = (error.stack ?? "").split("\n");
+  const isFrame = (line: string) => /^\s+at /.test(line);
+  const isInside = (line: string) => line.includes(ownFolder) || line.includes("node:internal");
+  const callers = lines.filter((line) => isFrame(line) && !isInside(line));
+  if (callers.length > 0)
+    error.stack = [...lines.filter((line) => !isFrame(line)), ...callers].join("\n");
+  return error;
+}

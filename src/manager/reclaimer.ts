@@ -41,6 +41,7 @@ class Reclaimer {
   readonly #options: ReclaimerOptions;
   #holdUntil = 0;
   #massSeen = false;
+  #told: string | null = null;
 
   constructor(options: ReclaimerOptions) {
     this.#options = options;
@@ -61,9 +62,13 @@ class Reclaimer {
     const { clock, leaseMs, events } = this.#options;
     const reason = changeWithin(leaseMs, census);
     if (reason !== null) {
-      events.emit("reclaim.waited", { reason, leases: census.lapsed });
+      // Told once, and only when there is something to wait for.
+      if (census.lapsed > 0 && reason !== this.#told)
+        events.emit("reclaim.waited", { reason, leases: census.lapsed });
+      if (census.lapsed > 0) this.#told = reason;
       return true;
     }
+    this.#told = null;
     const mass = census.lapsed >= 3 && census.lapsed > census.live;
     if (mass && !this.#massSeen) {
       this.#holdUntil = clock.monotonic() + leaseMs;

@@ -50,7 +50,13 @@ interface BreakerChange {
 }
 
 export interface EventMap {
-  "millrace.started": { schema: string; embedded: boolean; serverVersion: string };
+  "millrace.started": {
+    schema: string;
+    embedded: boolean;
+    serverVersion: string;
+    /** How many migrations this start has applied. */
+    migrations: number;
+  };
   "millrace.stopped": Record<string, never>;
   "migration.applied": { version: number; name: string };
   "job.enqueued": Enqueued & { existing: boolean };

@@ -32,7 +32,7 @@ type Level = "debug" | "info" | "warn" | "error";
 const levels: Record<EventName, Level> = {
   "millrace.started": "info",
   "millrace.stopped": "info",
-  "migration.applied": "info",
+  "migration.applied": "debug",
   "job.enqueued": "debug",
   "job.payload_large": "warn",
   "enqueue.accepted": "debug",
@@ -93,18 +93,34 @@ const order: readonly string[] = ["debug", "info", "warn", "error", "fatal", "si
 /** Subscribes only to what the level shows, so that silent events cost nothing. */
 export function logEvents(events: Events, log: Log, level: string): void {
   for (const [name, of] of Object.entries(levels) as [EventName, Level][]) {
-    if (level !== "trace" && order.indexOf(of) < order.indexOf(level)) continue;
-    events.on(name, (event: EventMap[EventName]) => log[of](fieldsOf(event), name));
+    if (!shows(level, of)) continue;
+    events.on(name, (event: EventMap[EventName]) => {
+      const at = isExpected(event) ? "info" : of;
+      if (shows(level, at)) log[at](fieldsOf(name, event), name);
+    });
   }
   if (!events.wants("job.settled") && level !== "silent" && level !== "fatal") {
     events.on("job.settled", (event) => {
-      if (event.outcome.kind === "dead") log.error(fieldsOf(event), "job.dead");
+      if (event.outcome.kind === "dead") log.error(fieldsOf("job.settled", event), "job.dead");
     });
   }
 }
 
-function fieldsOf(event: EventMap[EventName]): object {
-  const fields: Record<string, unknown> = { ...event };
+const shows = (level: string, of: Level): boolean =>
+  level === "trace" || order.indexOf(of) >= order.indexOf(level);
+
+/** A leader that was told to stop loses nothing that anybody must look after. */
+const isExpected = (event: EventMap[EventName]): boolean =>
+  "reason" in event && event.reason === "resigned";
+
+function fieldsOf(event: EventName, given: EventMap[EventName]): object {
+  const fields: Record<string, unknown> = { ...given };
+  // "name" is that of the program: a line says it once, and a trigger's own is under "trigger".
+  if ("name" in fields) {
+    const [what = "subject"] = event.split(".");
+    fields[what] = fields.name;
+    delete fields.name;
+  }
   if ("error" in fields) fields.err = plainError(fields.error);
   delete fields.error;
   const { outcome } = fields;

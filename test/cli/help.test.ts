@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
@@ -22,8 +22,28 @@ test.each(commands)("$name teaches by example and leaves no option out", async (
   const options = Object.keys(command.options);
   for (const option of [...options, "help"]) expect(out).toContain(`--${option}`);
   expect(options.includes("json") || withoutJson.has(command.name)).toBe(true);
+  const examples = out.split("\nExamples:\n")[1] ?? "";
+  expect(examples).toMatch(/(?:^|\s|\()npx millrace /);
+  expect(examples).not.toMatch(/(?<!npx )(?<![\w./])millrace (?=[a-z-])/);
   const longest = Math.max(...out.split("\n").map((line) => line.length));
   expect(longest).toBeLessThanOrEqual(105);
+});
+
+test("what is said to be run can be copied: npx finds it, the shell alone does not", async () => {
+  const folder = join(import.meta.dirname, "..", "..", "src", "cli");
+  const files = await readdir(folder);
+  expect(files.length).toBeGreaterThan(40);
+  for (const file of files) {
+    const text = await readFile(join(folder, file), "utf8");
+    const hints = text.split("\n").filter((line) => /(?<!Usage): millrace [a-z]/.test(line));
+    expect(hints, file).toEqual([]);
+  }
+});
+
+test("alone, millrace shows its help, and was called wrongly all the same", async () => {
+  const { code, out, err } = await runHere();
+  expect({ code, err }).toEqual({ code: 2, err: "" });
+  expect(out).toBe((await runHere("--help")).out);
 });
 
 test("the guide names every command and every exit code", async () => {
@@ -77,5 +97,5 @@ test("a reader that leaves early is no failure, and no database is made for who 
   const none = await runCommand(["jobs", "--data-dir", "/nowhere"]);
   expect([none.code, none.out]).toEqual([3, ""]);
   expect(none.err).toContain("There is no database: DATABASE_URL is not set");
-  expect(none.err).toContain("millrace dev");
+  expect(none.err).toContain("npx millrace dev");
 });

@@ -1,8 +1,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineJob, Millrace } from "../../src/index.ts";
 import { CommandStage } from "../support/command-line.ts";
@@ -14,7 +23,7 @@ let folder: string;
 let millrace: Millrace;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "millrace-init-"));
+  folder = await realpath(await mkdtemp(join(tmpdir(), "millrace-init-")));
   await mkdir(join(folder, "node_modules", "@types"), { recursive: true });
   await symlink(root, join(folder, "node_modules", "millrace"));
   for (const name of ["tsx", "@types/node"])
@@ -83,7 +92,9 @@ describe.each([
     const files = [`hello.${type}`, `hello.test.${type}`, `worker.${type}`];
     expect(new Set(await readdir(join(project, "jobs")))).toEqual(new Set(files));
     for (const file of files) expect(out).toContain(`  jobs/${file}\n`);
-    expect(out).toContain("npm install millrace");
+    // From a clone it is the clone's folder that is installed.
+    expect(out).toContain(`npm install ${relative(project, root)}`);
+    expect(out.includes("npm install --save-dev typescript @types/node")).toBe(type === "ts");
     const flags = loader.flatMap((one) => ["--import", one]);
 
     const tests = start(project, [...flags, "--test", `jobs/hello.test.${type}`]);
@@ -105,7 +116,10 @@ test("overwrites nothing, and asks for a project", async () => {
   const elsewhere = await init(project, "--dir", "src/tasks", "--json");
   expect(JSON.parse(elsewhere.out).written[0]).toBe("src/tasks/hello.js");
   expect(elsewhere.out).not.toContain("npm install");
-  const nowhere = await init(tmpdir());
-  expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringContaining("npm init -y")]);
+  const empty = join(folder, "empty");
+  await mkdir(empty);
+  const nowhere = await init(empty);
+  const advice = `npm init -y && npm install ${relative(empty, root)}`;
+  expect([nowhere.code, nowhere.err]).toEqual([3, expect.stringContaining(advice)]);
   expect((await init(project, "--ts", "--js")).code).toBe(2);
 });

@@ -63,6 +63,19 @@ test("waits for the result when asked, and reads the payload from standard input
   expect((await millrace.get(piped.out.trim()))?.payload).toEqual({ from: "stdin" });
 });
 
+test("a refusal leaves no queue behind, and a wait that is too short says what to ask", async () => {
+  const unsafe = '{"password":"hunter2"}';
+  const refused = await runHere("enqueue", "t", unsafe, "--queue", "refused");
+  expect([refused.code, refused.err]).toEqual([4, expect.stringContaining("PAYLOAD_INVALID")]);
+  await runHere("enqueue", "t", "--queue", "refused", "--priority", "urgent");
+  expect((await millrace.queues()).map(({ name }) => name)).not.toContain("refused");
+  const early = await runHere("enqueue", "t", "--queue", "nobody", "--wait", "10ms");
+  expect(early.code).toBe(1);
+  expect(early.err).toMatch(
+    /Job (\S+) is still ready after 10 ms[\s\S]+npx millrace explain \1\n$/,
+  );
+});
+
 test("lists by filters, page by page, for people and for programs", async () => {
   const made = await millrace.enqueueMany(later, [1, 2, 3], { delayMs: 3_600_000 });
   const ids = made.map(({ id }) => id).reverse();
@@ -104,7 +117,8 @@ test("cancels and retries, and refuses what the state does not allow", async () 
   expect(cancelled.out).toBe(`Job ${id} is cancelled.\n`);
   const again = await runHere("jobs", "cancel", id);
   expect(again.code).toBe(4);
-  expect(again.err).toMatch(/is cancelled already[\s\S]+millrace jobs show/);
+  expect(again.err).toContain("is cancelled already");
+  expect(again.err).toContain(`npx millrace jobs show ${id}\n`);
   expect((await runHere("jobs", "retry", id)).err).toContain("retry needs --reason");
   const retried = await runHere("jobs", "retry", id, "--reason", "not twice after all", "--json");
   const { new_job_id } = JSON.parse(retried.out);
@@ -154,6 +168,10 @@ describe("queues", () => {
     expect((await runHere("explain", id)).out).toContain("queue_paused");
     expect((await runHere("queues", "resume", "fast")).out).toContain("runs again");
     expect(await millrace.result(id)).toBe("done");
+    const idle = await runHere("queues", "resume", "fast", "--reason", "once more");
+    expect([idle.code, idle.out]).toEqual([0, 'Queue "fast" is not paused.\n']);
+    const resumed = await millrace.store.service.audit.list({ action: "queue_resume" }, null, 10);
+    expect(resumed).toHaveLength(1);
     const entries = await millrace.store.service.audit.list({ action: "queue_pause" }, null, 10);
     expect(entries).toMatchObject([{ actor: "bo", reason: "a look" }]);
     const unknown = await runHere("queues", "pause", "fats");
@@ -290,11 +308,19 @@ test.each([
   [["jobs", "--state", "deda"], 'There is no state "deda": "dead"?'],
   [["jobs", "shwo"], 'There is no command "jobs shwo". Did you mean "jobs show"?'],
   [["jobs", "show"], "Which id?"],
+  [["jobs", "show", "abc"], '"abc" is no id: one looks like 0'],
+  [["explain", "abc"], '"abc" is no id: one looks like 0'],
+  [["dlq", "discard", "abc", "--reason", "x"], '"abc" is no id'],
+  [["dlq", "reprocess"], "Which dead letter? Name its id; or all that fit: --matching type=…"],
+  [["dlq", "type"], "A condition reads type=…, as in: npx millrace dlq type=<type>."],
+  [["completion"], "Which shell: bash, zsh, fish?"],
+  [["enqueue", "t", "--priority", "urgent"], "there are high, normal, low."],
+  [["enqueue", "t", "--priority", "hihg"], 'Did you mean "high"?'],
   [["dlq", "reprocess", "type=a", "--reason", "x"], "put --matching before"],
   [["worker"], "Which modules? Or try the built-in jobs with --demo."],
   [["worker", "https://example.org/jobs.js"], "is a URL"],
 ])("%j is refused with exit code 2", async (args, said) => {
   const { code, err } = await runHere(...args);
   expect([code, err]).toEqual([2, expect.stringContaining(said)]);
-  expect(err).toContain(`See: millrace `);
+  expect(err).toContain(`See: npx millrace `);
 });

@@ -93,7 +93,11 @@ test("refuses while somebody uses the embedded database, and says who", async ()
 test("a dry run counts and changes nothing", async () => {
   const { code, out } = await promote("--dry-run");
   expect(code).toBe(0);
-  expect(out).toMatch(/^dead_job +1$/m);
+  expect(out).toMatch(/^WHAT +COUNT\n/);
+  expect(out).toMatch(/^jobs that wait or run +4$/m);
+  expect(out).toMatch(/^dead letters +1$/m);
+  expect(out).toMatch(/^queues +\d+$/m);
+  expect(out).not.toContain("dead_job");
   expect(out).toContain("Nothing was changed.");
   const schemas = await onTarget((client) =>
     client.query("select from pg_namespace where nspname = 'millrace'"),
@@ -187,8 +191,13 @@ test("refuses a target that is in use, a wrong URL, and a folder without a datab
   const dir = ["--data-dir", place.dataDir];
   const gone = await runHere("promote", "--to", "postgres://me:hush@127.0.0.1:1/x", ...dir);
   expect([gone.code, gone.err]).toEqual([1, expect.stringContaining("DATABASE_UNAVAILABLE")]);
+  expect(gone.err).toMatch(/next: .* database of --to\.\n$/);
+  expect(gone.err).not.toContain("DATABASE_URL");
   expect(gone.err).not.toContain("hush");
-  expect((await runHere("promote", "--to", "mysql://x/y", ...dir)).code).toBe(1);
+  for (const to of ["nonsense", "mysql://x/y"]) {
+    const wrong = await runHere("promote", "--to", to, ...dir);
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringMatching(/^--to must be/)]);
+  }
   const none = await runHere("promote", "--to", target.url, "--data-dir", `${place.root}/none`);
   expect([none.code, none.err]).toEqual([3, expect.stringContaining("no embedded database")]);
   expect((await runHere("promote")).code).toBe(2);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { createTerminalLog } from "../../src/cli/terminal-log.ts";
+import { ago } from "../../src/cli/text.ts";
 import { defineJob, Millrace, NonRetryableError } from "../../src/index.ts";
 import { CommandStage, runHere } from "../support/command-line.ts";
 import { Pty, type PtyOptions } from "../support/pty.ts";
@@ -83,6 +84,7 @@ test("top fits 80 × 24, obeys its keys, grows on resize, and gives the screen b
   expect(order(first)[0]).toBe("quiet");
   top.type("\u001b[C");
   expect(order(await top.shows("sort by: running"))[0]).toBe("busy");
+  expect(top.screen.text).toMatch(/ WAITING +RUNNING▼ +OLDEST /);
   top.type("r");
   expect(order(await top.shows("(reversed)")).at(-1)).toBe("busy");
 
@@ -128,7 +130,8 @@ test("doctor and explain speak in colours on a terminal, and without them when t
   const doctor = open(["doctor"], { columns: 100, rows: 50 });
   expect(await doctor.ended()).toBe(1);
   expect(doctor.raw).toContain("\u001b[32mok  \u001b[39m  fsync");
-  expect(doctor.screen.text).toMatch(/^warn {2}leader +none is in office$/m);
+  expect(doctor.screen.text).toMatch(/^ok {4}leader +none yet: workers stand in/m);
+  expect(doctor.screen.text).toMatch(/^warn {2}dead letters +1$/m);
   const [job] = await millrace.store.service
     .readsOf(null)
     .search.jobs({ type: "t" }, null, 1)
@@ -165,6 +168,12 @@ test("what handlers log is shown to a person, what is about us only when it matt
     "info  evil·[2J·]0;pwned·  job=j-1",
     "error failed  job=j-1 err=evil·[2J·]0;pwned·",
   ]);
+});
+
+test("what has happened is never in the future, whoever's clock is ahead", () => {
+  const now = new Date(1_000_000);
+  expect(ago(new Date(now.getTime() - 65_000), now)).toBe("1m 5s ago");
+  expect(ago(new Date(now.getTime() + 40), now)).toBe("0.0s ago");
 });
 
 test("a question is asked before many dead letters are touched, and a no changes nothing", async () => {

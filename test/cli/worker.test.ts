@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -82,6 +82,57 @@ test("serves exactly the queues it is told, and lets what runs finish on Ctrl-C"
   expect((await millrace.get(foreign.id))?.state).toBe("ready");
   expect(out).toContain("Stopping (1 running)");
   expect(out).toContain("Stopped after 2 jobs completed");
+});
+
+test("--watch hears every save, also those that replace the file, and of folders that come later", async () => {
+  const place = join(folder, "editor");
+  await mkdir(place);
+  const answer = (text: string) => `export const word = ${JSON.stringify(text)};\n`;
+  await writeFile(join(place, "word.mjs"), answer("0"));
+  await writeFile(
+    join(place, "saved.mjs"),
+    `import { defineJob } from "millrace";
+import { word } from "./word.mjs";
+export const saved = defineJob({ type: "saved", run: () => word });
+`,
+  );
+  const started = worker("./editor/saved.mjs", "--watch");
+  expect(await run("saved", {})).toBe("0");
+  const restarts = () => started.err.split("starting again.").length - 1;
+  // As sed -i and many editors do: the name leads to another file each time.
+  for (const text of ["1", "2", "3"]) {
+    const before = restarts();
+    await writeFile(join(place, "word.mjs~"), answer(text));
+    await rename(join(place, "word.mjs~"), join(place, "word.mjs"));
+    await until("it has started again", () => restarts() > before);
+    expect(await run("saved", {})).toBe(text);
+  }
+  await writeFile(join(place, "word.mjs"), answer("in place"));
+  expect(await resultsIn("saved", "in place")).toBe(true);
+  await mkdir(join(place, "later"));
+  await writeFile(join(place, "later", "new.mjs"), "");
+  await started.said("editor/later/new.mjs changed");
+  expect((await started.stop("SIGINT")).code).toBe(0);
+});
+
+/** A worker that is about to start again may still take the job. */
+const resultsIn = (type: string, wanted: unknown) =>
+  until("the new version answers", async () => (await run(type, {})) === wanted);
+
+test("without --json a worker writes text for people only, log lines included", async () => {
+  await write(
+    "talk.mjs",
+    `import { defineJob } from "millrace";
+export const talk = defineJob({ type: "talk", run: ({ log }) => { log.info({ step: 1 }, "talking"); } });
+`,
+  );
+  const started = worker("./talk.mjs");
+  await started.said("It runs talk");
+  await run("talk", {});
+  const { code, out, err } = await started.stop("SIGTERM");
+  expect(code).toBe(0);
+  expect(err).toMatch(/^\d\d:\d\d:\d\d info {2}talking {2}.*step=1/m);
+  expect(`${out}${err}`.split("\n").filter((line) => line.startsWith("{"))).toEqual([]);
 });
 
 test("--watch starts again after draining when a file changes, and outlives a broken one", async () => {

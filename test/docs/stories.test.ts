@@ -2,7 +2,7 @@
 // says, commands run in their order, on the embedded database where the page names no other. And what an
 // example does only where there is Redis.
 
-import { cp, readdir, stat, writeFile } from "node:fs/promises";
+import { cp, readdir, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase } from "../support/postgres.ts";
@@ -15,7 +15,9 @@ let database: Awaited<ReturnType<typeof createDatabase>>;
 let redis: RedisServer;
 
 beforeAll(async () => {
-  project = await createUserProject();
+  project = await createUserProject(["zod", "typescript", "@types/node"]);
+  const tsc = join("..", "typescript", "bin", "tsc");
+  await symlink(tsc, join(project.folder, "node_modules", ".bin", "tsc"));
   database = await createDatabase();
   redis = await startRedis();
 });
@@ -51,12 +53,13 @@ async function follow(file: string): Promise<string[]> {
 }
 
 test("the quick start does what it says", async () => {
-  const [first, killed, ownServers, ...more] = await follow("docs/quick-start.md");
+  const [first, killed, ownServers, inTypeScript, ...more] = await follow("docs/quick-start.md");
   expect(first).toContain("brewing for Ann, attempt 1");
   expect(first).toContain("served: a coffee for Ann");
   expect(killed).toContain("brewing for Bob, attempt 2");
   expect(killed).toContain("served: a coffee for Bob");
   expect(ownServers).toContain("served: a coffee for Cleo");
+  expect(inTypeScript).not.toContain("error");
   expect(more).toEqual([]);
 });
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Breaker, Millrace } from "../../src/index.ts";
 import { CommandStage, runHere } from "../support/command-line.ts";
+import { until } from "../support/until.ts";
 
 const stage = new CommandStage("file");
 let millrace: Millrace;
@@ -31,6 +32,19 @@ test("lists, opens, closes and resets, for people and for programs", async () =>
   expect(JSON.parse(reset.out)).toMatchObject({ state: "CLOSED", openings: 0 });
 });
 
+test("a closed breaker gives no reason for being open", async () => {
+  const call = () => {
+    throw new Error("The bank does not answer.");
+  };
+  await expect(millrace.breaker("bank").run(call)).rejects.toThrow("does not answer");
+  await until("the failure is known", async () => {
+    return (await millrace.breakers.get("bank"))?.lastError !== null;
+  });
+  expect((await breakers()).out).toMatch(/^bank +CLOSED +1\/5 +- +\S+Z$/m);
+  await breakers("close", "bank", "--reason", "they called");
+  expect((await breakers()).out).toMatch(/^bank +CLOSED +\d\/5 +- +\S+Z +they called$/m);
+});
+
 test("says what is wrong with what it was asked", async () => {
   const usage: [string[], string][] = [
     [["open", "stripe"], "open needs --reason."],
@@ -43,7 +57,7 @@ test("says what is wrong with what it was asked", async () => {
   ];
   for (const [args, said] of usage) {
     const { code, err } = await breakers(...args);
-    expect([code, err]).toEqual([2, `${said} See: millrace breakers --help\n`]);
+    expect([code, err]).toEqual([2, `${said} See: npx millrace breakers --help\n`]);
   }
   const unknown = await breakers("open", "stripee", "--reason", "x");
   expect(unknown.code).toBe(3);

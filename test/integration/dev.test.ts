@@ -120,7 +120,18 @@ describe("millrace dev", () => {
     expect(second.err).toMatch(/port {6}7\d{3} is taken, so it is another/);
     const refused = await dev("--fresh").ended();
     expect(refused).toMatchObject({ code: 1 });
-    expect(refused.err).toMatch(/in use; stop the other processes first/);
+    const users = [first, second].map(
+      ({ child }) => `process ${child.pid} \\(node main\\.js dev\\)`,
+    );
+    expect(refused.err).toMatch(
+      new RegExp(`in use; stop the other processes first: ${users.join(", ")}\\.`),
+    );
+    const port = new URL(/http:\/\/\S+(?=\/api)/.exec(first.err)?.[0] ?? "").port;
+    const taken = await dev("--no-demo", "--port", port).ended();
+    expect(taken.code).toBe(1);
+    expect(taken.err).toContain(`Port ${port} of 127.0.0.1 is taken`);
+    expect(taken.err).toMatch(/next: {2}Choose another: --port \d+; or --port 0/);
+    expect(taken.err).not.toContain("bug");
     expect((await first.stop("SIGTERM")).code).toBe(0);
     const { completed } = ticksOf(second.out).at(-1) ?? { completed: 0 };
     await tickWith(second, (tick) => tick.completed > completed + 5);
@@ -274,8 +285,7 @@ describe("the command line", () => {
     [["dev", "--data-dri", "x"], 'There is no option "--data-dri". Did you mean "--data-dir"?'],
     [["dev", "--for", "soon"], '--for must be a number from 0 to 1000000, not "soon".'],
     [["dev", "--jobs-per-second", "0"], "--jobs-per-second must be a number"],
-    [["dev", "extra"], "Unexpected argument 'extra'. See: millrace dev --help"],
-    [[], "Which command? See: millrace --help"],
+    [["dev", "extra"], "Unexpected argument 'extra'. See: npx millrace dev --help"],
   ])("%j is refused with exit code 2 and a hint", async (args, message) => {
     const { code, out, err } = await runHere(...args);
     expect({ code, out }).toEqual({ code: 2, out: "" });

@@ -6,6 +6,8 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { HttpServer } from "../../src/http/server.ts";
 import { defineJob, type Millrace, NonRetryableError, RetryableError } from "../../src/index.ts";
+import { Events } from "../../src/runtime/events.ts";
+import { logEvents } from "../../src/runtime/log.ts";
 import { adminKey, send } from "../support/http.ts";
 import { newQueue, useMillrace } from "../support/instance.ts";
 import { until } from "../support/until.ts";
@@ -18,7 +20,9 @@ interface Line extends Record<string, unknown> {
   readonly msg: string;
 }
 
-async function logged(): Promise<{ millrace: Millrace; lines: Line[]; text: () => string }> {
+async function logged(
+  options: { schema?: string } = {},
+): Promise<{ millrace: Millrace; lines: Line[]; text: () => string }> {
   const written: string[] = [];
   const to = new Writable({
     write(chunk, _, done) {
@@ -27,6 +31,7 @@ async function logged(): Promise<{ millrace: Millrace; lines: Line[]; text: () =
     },
   });
   const millrace = await instances.connect({
+    ...options,
     logLevel: "trace",
     log: pino({ level: "trace" }, to),
   });
@@ -110,4 +115,42 @@ test("lines about jobs name job and correlation, those about requests the reques
   expect(log.text()).not.toContain(planted);
   expect(log.text()).not.toContain(encodeURIComponent(planted));
   expect(log.text()).not.toContain(adminKey);
+});
+
+test("a line says each thing once, a clean stop is no warning, and a first start is one line", () => {
+  const written: string[] = [];
+  const to = new Writable({
+    write(chunk, _, done) {
+      written.push(String(chunk));
+      done();
+    },
+  });
+  const emitAt = (level: string) => {
+    written.length = 0;
+    const events = new Events();
+    logEvents(events, pino({ name: "millrace", level }, to), level);
+    events.emit("migration.applied", { version: 1, name: "core" });
+    events.emit("trigger.missed", { id: "t", name: "nightly", tenant: "a", from: new Date(0) });
+    events.emit("leader.lost", { term: 1, reason: "resigned" });
+    events.emit("leader.lost", { term: 2, reason: "not_renewed" });
+    return written.map((line) => JSON.parse(line) as Line);
+  };
+  const all = emitAt("debug");
+  expect(written.map((line) => line.split('"name":').length - 1)).toEqual([1, 1, 1, 1]);
+  expect(all).toMatchObject([
+    { name: "millrace", migration: "core", msg: "migration.applied", level: 20 },
+    { name: "millrace", trigger: "nightly", msg: "trigger.missed", level: 40 },
+    { msg: "leader.lost", reason: "resigned", level: 30 },
+    { msg: "leader.lost", reason: "not_renewed", level: 40 },
+  ]);
+  expect(emitAt("info").map(({ msg }) => msg)).not.toContain("migration.applied");
+  expect(emitAt("warn").map(({ reason }) => reason)).toEqual([undefined, "not_renewed"]);
+});
+
+test("the start tells how many migrations it has applied", async () => {
+  const log = await logged({ schema: "first_start" });
+  const [started] = log.lines.filter(({ msg }) => msg === "millrace.started");
+  const applied = log.lines.filter(({ msg }) => msg === "migration.applied");
+  expect(applied.length).toBeGreaterThan(10);
+  expect(started).toMatchObject({ migrations: applied.length });
 });

@@ -107,12 +107,11 @@ test("two schedulers with no election between them promote each job once", async
 });
 
 test("the reclaimer waits one lease after a change of leader, then takes back what lapsed", async () => {
-  const leaseMs = 4_000;
+  const leaseMs = 6_000;
   const millrace = await instances.connect({ leaseMs, reclaimMs: 100 });
   const waits: string[] = [];
   millrace.events.on("reclaim.waited", ({ reason }) => waits.push(reason));
   const lapsed = millrace.events.once("job.lapsed");
-  const manager = await leading(await millrace.manage());
   const queue = newQueue();
   const job = defineJob({ type: "lost", queue });
   const { id } = await millrace.enqueue(job, {});
@@ -132,8 +131,11 @@ test("the reclaimer waits one lease after a change of leader, then takes back wh
     },
   });
   expect(jobs.map((one) => one.id)).toEqual([id]);
+  // The lease is over before there is a leader: one that has just been elected finds it so.
+  const manager = await leading(await millrace.manage());
   expect((await lapsed).id).toBe(id);
-  expect(waits.filter((reason) => reason !== "server_restarted")).toContain("leader_changed");
+  // Told once, however many rounds it waits.
+  expect(waits.filter((reason) => reason !== "server_restarted")).toEqual(["leader_changed"]);
   const [elected] = await instances.query<{ ms: number }>(
     "select (extract(epoch from now() - elected_at) * 1000)::float8 as ms from millrace.leader where term = $1",
     [manager.term],

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 export const root = join(import.meta.dirname, "..", "..");
 
@@ -28,7 +28,10 @@ export async function createUserProject(imports: readonly string[] = []): Promis
   await mkdir(join(modules, ".bin"), { recursive: true });
   await symlink(root, join(modules, "millrace"));
   await symlink("../millrace/dist/cli/main.js", join(modules, ".bin", "millrace"));
-  for (const name of imports) await symlink(join(root, "node_modules", name), join(modules, name));
+  for (const name of imports) {
+    await mkdir(dirname(join(modules, name)), { recursive: true });
+    await symlink(join(root, "node_modules", name), join(modules, name));
+  }
   await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
   const groups = new Set<number>();
   return {

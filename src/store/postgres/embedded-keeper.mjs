@@ -32,7 +32,8 @@ const farewellMs = 1_000;
 const passing = /Address already in use|pre-existing shared memory|lock file .* already exists/;
 
 const orders = JSON.parse(await text(process.stdin));
-const holders = new Set();
+/** By socket, the process that it says it is. */
+const holders = new Map();
 let server = orders.adopt;
 let stopping;
 let toldSomebody;
@@ -63,12 +64,13 @@ async function admit(socket) {
   const hello = JSON.parse(await lines.next());
   const nonce = randomBytes(16).toString("hex");
   send(socket, { nonce, proof: proofOf(`keeper:${hello.nonce}`) });
-  const { proof } = JSON.parse(await lines.next());
+  const { proof, pid } = JSON.parse(await lines.next());
   if (!isProof(proof, `holder:${nonce}`) || stopping !== undefined) return socket.destroy();
-  holders.add(socket);
+  const others = [...holders.values()].filter((one) => Number.isInteger(one));
+  holders.set(socket, pid);
   lines.ended.then(() => release(socket));
   await ready.then(
-    () => send(socket, { ready: server.port }),
+    () => send(socket, { ready: server.port, others }),
     (error) => send(socket, { failed: error.message }),
   );
   toldSomebody();
@@ -152,7 +154,7 @@ async function shutDown() {
   rmSync(orders.state, { force: true });
   // Some may still wait to be told why the server did not start.
   await ready.catch(() => undefined);
-  const farewells = [...holders].map((socket) => new Promise((done) => socket.end(done)));
+  const farewells = [...holders.keys()].map((socket) => new Promise((done) => socket.end(done)));
   await Promise.race([Promise.all(farewells), delay(farewellMs)]);
   process.exit(0);
 }

@@ -19,7 +19,7 @@ import type { Layout } from "./embedded-layout.ts";
 import { withLock } from "./embedded-lock.ts";
 import { join, type Membership } from "./embedded-membership.ts";
 import { awaitQuiet, findPostmaster } from "./embedded-neighbours.ts";
-import { describeHost } from "./embedded-process.ts";
+import { describeHost, describeProcess } from "./embedded-process.ts";
 import { chooseServerUser, type ServerUser } from "./embedded-user.ts";
 
 export interface LaunchOptions {
@@ -135,9 +135,11 @@ export async function remove(layout: Layout): Promise<void> {
     const membership = await awaitQuiet(layout);
     await membership?.leave();
     if (membership !== undefined || (await findPostmaster(layout)) !== undefined) {
+      const users = await Promise.all([...new Set(membership?.others)].map(describeProcess));
+      const who = users.length === 0 ? "" : `: ${users.join(", ")}`;
       throw new MillraceError(
         "EMBEDDED_UNAVAILABLE",
-        `The embedded PostgreSQL in ${layout.dataDir} is in use; stop the other processes first.`,
+        `The embedded PostgreSQL in ${layout.dataDir} is in use; stop the other processes first${who}.`,
       );
     }
     const files = [layout.cluster, layout.password, layout.state, layout.log, layout.previousLog];

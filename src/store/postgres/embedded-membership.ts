@@ -18,6 +18,8 @@ export interface KeeperState {
 export interface Membership {
   /** The port of PostgreSQL. */
   readonly port: number;
+  /** Process ids of those who were there before us. */
+  readonly others: readonly number[];
   /** Settles when the keeper is gone, or when we left. */
   readonly ended: Promise<void>;
   /** Settles after the server has stopped if we were the last one, at once otherwise. */
@@ -45,10 +47,10 @@ export async function join(layout: Layout): Promise<Membership | undefined> {
   socket.on("error", () => undefined);
   const messages = new Messages(socket);
   try {
-    const port = await introduce(messages, password);
-    if (port === undefined) return undefined;
+    const admitted = await introduce(messages, password);
+    if (admitted === undefined) return undefined;
     socket.unref();
-    return { port, ended, leave: () => leave(socket) };
+    return { ...admitted, ended, leave: () => leave(socket) };
   } catch (error) {
     // A keeper whose server did not start is leaving; the folder is free when it has gone.
     socket.end();
@@ -57,7 +59,10 @@ export async function join(layout: Layout): Promise<Membership | undefined> {
   }
 }
 
-async function introduce(messages: Messages, password: string): Promise<number | undefined> {
+async function introduce(
+  messages: Messages,
+  password: string,
+): Promise<Pick<Membership, "port" | "others"> | undefined> {
   const nonce = randomBytes(16).toString("hex");
   messages.send({ nonce });
   const challenge = await messages.next(answerWithinMs);
@@ -68,12 +73,15 @@ async function introduce(messages: Messages, password: string): Promise<number |
     messages.close();
     return undefined;
   }
-  messages.send({ proof: proofOf(password, `holder:${challenge.nonce}`) });
+  const proof = proofOf(password, `holder:${challenge.nonce}`);
+  messages.send({ proof, pid: process.pid });
   const answer = await messages.next();
   if (typeof answer?.failed === "string") {
     throw new MillraceError("EMBEDDED_UNAVAILABLE", answer.failed);
   }
-  return typeof answer?.ready === "number" ? answer.ready : undefined;
+  if (typeof answer?.ready !== "number") return undefined;
+  const others = Array.isArray(answer.others) ? answer.others.map(Number) : [];
+  return { port: answer.ready, others };
 }
 
 async function leave(socket: Socket): Promise<void> {

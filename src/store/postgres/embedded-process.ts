@@ -4,6 +4,7 @@
 import { execFile } from "node:child_process";
 import { readFile, readlink } from "node:fs/promises";
 import { hostname } from "node:os";
+import { basename } from "node:path";
 import { promisify } from "node:util";
 
 export interface RunningProcess {
@@ -19,6 +20,14 @@ export async function inspectProcess(pid: number): Promise<RunningProcess | unde
   } catch {
     return undefined;
   }
+}
+
+/** For people: the id and what it runs, without arguments that may hold secrets. */
+export async function describeProcess(pid: number): Promise<string> {
+  const words = (await inspectProcess(pid))?.command.trim().split(/\s+/) ?? [];
+  const shown = words.filter((word) => !word.startsWith("-")).slice(0, 3);
+  const named = shown.map((word) => basename(word)).join(" ");
+  return named === "" ? `process ${pid}` : `process ${pid} (${named})`;
 }
 
 /** Process ids of two machines, or of two containers, cannot be compared. */

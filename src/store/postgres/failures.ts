@@ -72,6 +72,8 @@ export function asRefusedConnect(error: unknown): unknown {
     // The cause is left out: it holds the URL, and that may hold a password.
     return new MillraceError("OPTION_INVALID", "DATABASE_URL is not a URL that can be read.");
   if (!isConnectionError(error)) return error;
-  const message = `PostgreSQL cannot be reached: ${why(error)}`;
-  return new MillraceError("DATABASE_UNAVAILABLE", message, { cause: error });
+  // A name with several addresses fails once for each of them, and says nothing itself.
+  const tries = error instanceof AggregateError ? error.errors : [error];
+  const message = `PostgreSQL cannot be reached: ${[...new Set(tries.map(why))].join("; ")}`;
+  return new MillraceError("DATABASE_UNAVAILABLE", message, { cause: tries[0] });
 }

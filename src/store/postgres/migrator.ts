@@ -112,12 +112,13 @@ async function checkApplied(
   const applied = await appliedVersions(client, renderer);
   refuseNewer(applied, migrations);
   const missing = migrations.filter(({ version }) => !applied.has(version));
-  if (missing.length > 0) {
-    throw new MillraceError(
-      "SCHEMA_OUTDATED",
-      `Schema "${schema}" lacks ${missing.length} migration(s); connect once with migrate: true.`,
-    );
-  }
+  if (missing.length === 0) return;
+  const isThere = applied.size > 0;
+  const lacking = `lacks ${missing.length} migration${missing.length === 1 ? "" : "s"} of this version`;
+  throw new MillraceError(
+    "SCHEMA_OUTDATED",
+    isThere ? `Schema "${schema}" ${lacking}.` : `There is no schema "${schema}" in this database.`,
+  );
 }
 
 /** None where nothing was ever applied. */
