@@ -99,7 +99,7 @@ function withRules(
 }
 
 function laneFor(tenant: string, { orderingKey, limitKey }: EnqueueOptions): number | undefined {
-  const key = orderingKey ?? limitKey;
+  const key = orderingKey === undefined ? limitKey : orderingKey;
   if (key === undefined) return undefined;
   if (orderingKey !== undefined && limitKey !== undefined) {
     throw new MillraceError("OPTION_INVALID", "A job has an orderingKey or a limitKey, not both.");

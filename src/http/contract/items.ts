@@ -1,8 +1,8 @@
 import { z } from "zod";
 import * as field from "./fields.ts";
+import { item, leasedItem, statuses } from "./item-shape.ts";
 import { defineRoute, request, response } from "./route.ts";
 
-const statuses = ["NEW", "IN_PROGRESS", "DONE", "FAILED", "DELETED"] as const;
 const tag = "Items";
 
 /** A weight goes from -100 to 100, and is 5 minus the priority. */
@@ -37,39 +37,6 @@ const itemByQueueName = request(
     tenant_id: field.tenantId.optional(),
     ...newItem,
   }),
-);
-
-const fields = {
-  id: field.id,
-  queue_id: z.int(),
-  reference: z.string().nullable(),
-  status: z.enum(statuses),
-  priority: z.int(),
-  payload: z.unknown().describe("Null when masked."),
-  payload_masked: z.boolean().describe("True: payload and result are for producers and robots."),
-  result: z.unknown().describe("Null when masked."),
-  error_message: z
-    .string()
-    .nullable()
-    .describe(
-      "Of the last run that failed, also while it waits for the next; its first 500 bytes.",
-    ),
-  exception_type: z
-    .enum(["application", "business"])
-    .nullable()
-    .describe("As the robot said it of that run; null: it did not."),
-  retries: z.int().describe("How many runs it has had before this one."),
-  locked_by_robot_id: z.string().nullable(),
-  locked_at: field.timeOut.nullable(),
-  lock_expires_at: field.timeOut.nullable(),
-  job_id: z.string().nullable().describe("The job that a trigger made of it."),
-  created_at: field.timeOut,
-  updated_at: field.timeOut,
-};
-export const item = response("Item", z.object(fields));
-export const leasedItem = response(
-  "LeasedItem",
-  z.object({ ...fields, token: z.string().describe("What renews and settles it; keep it.") }),
 );
 
 const added = {

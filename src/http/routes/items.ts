@@ -12,6 +12,7 @@ import { type Identity, maySee, tenantToActOn, tenantToRead } from "../identity.
 import { asksOf } from "../same-request.ts";
 import { type Call, type Served, type Service, serve } from "../served.ts";
 import { itemView, leasedItemView, weightOfPriority } from "../views.ts";
+import { parseToken, resultText } from "./item-words.ts";
 import { laneOptions, oneKey } from "./job-requests.ts";
 
 const defaultLeaseSeconds = 60;
@@ -153,15 +154,6 @@ const read = serve(contract.readItem, async ({ params, identity }, service) => {
   };
 });
 
-const tokenShape = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/(\d{1,9})$/;
-
-function parseToken(text: string): Token {
-  const [, claimId, claimNo] = tokenShape.exec(text) ?? [];
-  if (claimId === undefined || claimNo === undefined)
-    throw new MillraceError("REQUEST_INVALID", "body.token: it is not a token");
-  return { claimId, claimNo: Number(claimNo) };
-}
-
 const settle = serve(contract.settleItem, async ({ params, body, identity }, service) => {
   const token = parseToken(body.token);
   if (body.status !== "DONE" && body.status !== "FAILED")
@@ -223,17 +215,6 @@ function refuseContradiction(body: Call<typeof contract.settleItem>["body"]): vo
 }
 
 const completed: Ended = { outcome: "completed", class: undefined, durationMs: null };
-
-/** PostgreSQL can read neither NUL nor half a surrogate pair back. */
-const unstorable = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i;
-
-function resultText(result: unknown, limitBytes: number): string | null {
-  if (result === undefined || result === null) return null;
-  const text = JSON.stringify(result);
-  if (unstorable.test(text)) throw new MillraceError("RESULT_INVALID");
-  if (Buffer.byteLength(text) > limitBytes) throw new MillraceError("RESULT_TOO_LARGE");
-  return text;
-}
 
 const endings: Record<string, readonly string[]> = {
   DONE: ["completed"],
