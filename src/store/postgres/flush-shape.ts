@@ -40,6 +40,8 @@ const columns: readonly Column[] = [
 
 const firstColumn = 8;
 const queueColumn = 0;
+/** What every job has. */
+const common = 5;
 const everything = (1 << columns.length) - 1;
 /** Every connection prepares each shape it meets: whoever enqueues all sorts of things gets the general one. */
 const mostShapes = 24;
@@ -52,14 +54,16 @@ interface Shape {
   readonly single: boolean;
   /** A bit for each column that is not the same for all. */
   readonly differs: number;
+  /** Is there anything beside what every job has? */
+  readonly rare: boolean;
   readonly placing: Placing;
   readonly counted: boolean;
 }
 
 const known = new Map<string, Statement>();
 
-const nameOf = ({ single, differs, placing, counted }: Shape) =>
-  `flush_${single ? "one" : differs.toString(36)}${placing === "told" ? "_placed" : ""}${counted ? "_counted" : ""}`;
+const nameOf = ({ single, differs, rare, placing, counted }: Shape) =>
+  `flush_${single ? "one" : differs.toString(36)}${rare ? "_rare" : ""}${placing === "told" ? "_placed" : ""}${counted ? "_counted" : ""}`;
 
 function statementOf(shape: Shape): Statement {
   const name = nameOf(shape);
@@ -69,18 +73,21 @@ function statementOf(shape: Shape): Statement {
 }
 
 const parameter = (i: number) => `$${firstColumn + i}`;
-const columnNames = columns.map(({ name }) => name).join(", ");
+const columnsOf = ({ rare }: Pick<Shape, "rare">) => (rare ? columns : columns.slice(0, common));
+const namesOf = (of: readonly Column[]) => of.map(({ name }) => name).join(", ");
 
-const valuesFor = (differs: number) =>
-  columns
+const valuesOf = (of: readonly Column[], differs: number) =>
+  of
     .map(({ name, type, stored = (value) => value }, i) =>
       stored((differs & (1 << i)) === 0 ? `${parameter(i)}::${type}` : `r.${name}`),
     )
     .join(", ");
 
-function textOf({ single, differs, placing, counted }: Shape): string {
+function textOf(shape: Shape): string {
+  const { single, differs, placing, counted } = shape;
+  const stored = columnsOf(shape);
   const isOwn = (i: number) => (differs & (1 << i)) !== 0;
-  const own = columns.map((column, i) => ({ ...column, i })).filter(({ i }) => isOwn(i));
+  const own = stored.map((column, i) => ({ ...column, i })).filter(({ i }) => isOwn(i));
   const rows = own.map(({ type, i }) =>
     // A list of JSON texts comes in lines, which are split faster than an array is parsed.
     type === "json"
@@ -99,8 +106,8 @@ function textOf({ single, differs, placing, counted }: Shape): string {
   const queueId = `${parameter(queueColumn)}::int`;
   return `with ${fence},
   inserted as (
-    insert into millrace.job (id, seq, created_at, ready_at, payload, ${columnNames})
-    select r.id, base + r.place, now(), now(), r.payload::json, ${valuesFor(differs)}
+    insert into millrace.job (id, seq, created_at, ready_at, payload, ${namesOf(stored)})
+    select r.id, base + r.place, now(), now(), r.payload::json, ${valuesOf(stored, differs)}
     from fence, ${source}
     ${returning.length > 0 ? `returning ${returning.join(", ")}` : ""}
   ),${counted ? `\n  tenants_counted as (${countTenants("inserted", "+", "$2::text::uuid")}),` : ""}
@@ -110,15 +117,16 @@ function textOf({ single, differs, placing, counted }: Shape): string {
   from fence`;
 }
 
-function differences(jobs: readonly NewJob[]): number {
+function differences(jobs: readonly NewJob[]): Pick<Shape, "differs" | "rare"> {
   const [first] = jobs;
-  if (first === undefined) return 0;
+  if (first === undefined) return { differs: 0, rare: false };
   const values = columns.map(({ of }) => of(first));
   let differs = 0;
   for (const job of jobs)
     for (let i = 0; i < columns.length; i++)
       if (columns[i]?.of(job) !== values[i]) differs |= 1 << i;
-  return differs;
+  const given = values.slice(common).some((value) => value !== undefined && value !== 0);
+  return { differs, rare: given || differs >> common !== 0 };
 }
 
 function sameFor(jobs: readonly NewJob[], column: Column): string | null {
@@ -171,9 +179,9 @@ const flushOneAndClaim = statement(
   ),
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
-      ${columnNames})
+      ${namesOf(columns)})
     select $6::uuid, base + 1, now(), now(), $7::json, case when yes then $21::uuid end, yes::int, yes::int,
-      case when yes then now() end, ${valuesFor(0)}
+      case when yes then now() end, ${valuesOf(columns, 0)}
     from fence, clear
   ),
   claimed as (
@@ -208,10 +216,10 @@ export interface ShapedFlush {
 export function shapedFlush(flush: Flush, placing: Placing): ShapedFlush {
   const { jobs } = flush;
   const counted = jobs.some(isCounted);
-  const wanted = { single: jobs.length === 1, differs: differences(jobs), placing, counted };
+  const wanted = { single: jobs.length === 1, ...differences(jobs), placing, counted };
   const general = !wanted.single && known.size >= mostShapes && !known.has(nameOf(wanted));
-  const shape = general ? { ...wanted, differs: everything } : wanted;
-  const values = columns.map((column, i) =>
+  const shape = general ? { ...wanted, differs: everything, rare: true } : wanted;
+  const values = columnsOf(shape).map((column, i) =>
     (shape.differs & (1 << i)) === 0 ? sameFor(jobs, column) : eachOf(jobs, column),
   );
   return { source: statementOf(shape), values: [...firstValues(flush), ...values] };
