@@ -2,7 +2,7 @@
 
 import { defineJob, type Millrace, NonRetryableError } from "../../src/index.ts";
 
-export const hostile = "no \u001b]0;pwned\u0007 account \u202e1\nsecond \u009b31m line";
+const hostile = "no \u001b]0;pwned\u0007 account \u202e1\nsecond \u009b31m line";
 
 export const pay = defineJob({
   type: "pay",
