@@ -30,8 +30,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace queues show mail
-  millrace queues show mail --json | jq .concurrency
+  npx millrace queues show mail
+  npx millrace queues show mail --json | jq .concurrency
 `,
   operands: ["queue"],
   options: { tenant: { type: "string" }, ...databaseOptions, json: { type: "boolean" } },
@@ -73,8 +73,8 @@ ${databaseHelp}
   -h, --help         this text
 
 Examples:
-  millrace queues set mail concurrency=20 throttle=100/60s
-  millrace queues set mail throttle=none --reason "the provider has lifted its limit"
+  npx millrace queues set mail concurrency=20 throttle=100/60s
+  npx millrace queues set mail throttle=none --reason "the provider has lifted its limit"
 `,
   options: {
     tenant: { type: "string" },
