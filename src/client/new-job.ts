@@ -13,6 +13,7 @@ import { uuidv7 } from "../runtime/uuid.ts";
 import type { NewJob, Queue, Transaction } from "../store/store.ts";
 import { checkName, checkNumber, type JobDefinition } from "../worker/job-definition.ts";
 import { describeIssues, pathOf } from "../worker/validate.ts";
+import { withRules } from "./job-rules.ts";
 import { labelsOf } from "./labels.ts";
 import { LaneNumbers } from "./lane-numbers.ts";
 
@@ -79,23 +80,6 @@ function refuseIssues(result: {
       },
     },
   );
-}
-
-/** What the caller says goes before what the job type finds. */
-function withRules(
-  { rules }: Definition,
-  payload: unknown,
-  options: EnqueueOptions,
-): EnqueueOptions {
-  if (rules === null) return options;
-  const found = {
-    priority: options.priority ?? rules.priority?.(payload),
-    delayMs: options.delayMs ?? rules.delayMs?.(payload),
-    orderingKey: options.orderingKey ?? rules.orderingKey?.(payload),
-    limitKey: options.limitKey ?? rules.limitKey?.(payload),
-  };
-  const given = Object.entries(found).filter(([, value]) => value !== undefined);
-  return { ...options, ...Object.fromEntries(given) };
 }
 
 function laneFor(tenant: string, { orderingKey, limitKey }: EnqueueOptions): number | undefined {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { NewJob, QueueSettings } from "../../src/store/store.ts";
-import { laneQueue, type Taking, takeLanes } from "./lanes.ts";
+import type { NewJob } from "../../src/store/store.ts";
+import { laneSteps } from "./lanes.ts";
 import { ids, type Topic } from "./stage.ts";
 
 const ordered = 3;
@@ -8,16 +8,7 @@ const limited = 4;
 
 /** Which keys a claim looks at, and what it sees of them. */
 export const laneVisits: Topic = (stage) => {
-  const take = (queueId: number, options?: Taking) => takeLanes(stage(), queueId, options);
-  const put = (queueId: number, lane: number, count = 1) =>
-    stage().put(...stage().jobs(queueId, count, { tenantSlot: 0, lane }));
-  async function keyed(settings: QueueSettings = {}): Promise<number> {
-    const { id } = await laneQueue(stage(), settings);
-    await stage().store.flow.useLanes(id);
-    return id;
-  }
-  const idsOf = async (queueId: number, options?: Taking) =>
-    ids((await take(queueId, options)).jobs);
+  const { take, put, keyed, idsOf } = laneSteps(stage);
 
   it("deep keys neither hold up those behind them nor get more than their share", async () => {
     const id = await keyed({ keyConcurrency: 3 });

@@ -27,7 +27,7 @@ export async function laneQueue(stage: Stage, settings: QueueSettings = {}): Pro
   return { id, name };
 }
 
-export interface Taking {
+interface Taking {
   readonly limit?: number;
   readonly types?: readonly string[];
   readonly leaseId?: string;
@@ -48,7 +48,8 @@ export async function takeLanes(
 const ordered = 3;
 const limited = 4;
 
-export const lanes: Topic = (stage) => {
+/** What tests of keys do again and again. */
+export function laneSteps(stage: () => Stage) {
   const take = (queueId: number, options?: Taking) => takeLanes(stage(), queueId, options);
   const put = (queueId: number, lane: number, count = 1) =>
     stage().put(...stage().jobs(queueId, count, { tenantSlot: 0, lane }));
@@ -59,6 +60,11 @@ export const lanes: Topic = (stage) => {
   }
   const idsOf = async (queueId: number, options?: Taking) =>
     ids((await take(queueId, options)).jobs);
+  return { take, put, keyed, idsOf };
+}
+
+export const lanes: Topic = (stage) => {
+  const { take, put, keyed, idsOf } = laneSteps(stage);
 
   it("a controlled queue without keys is claimed in order, as any claim", async () => {
     const { id } = await laneQueue(stage(), { concurrency: 50 });

@@ -9,6 +9,7 @@ import { type PayloadProblem, payloadError, violationProblem } from "../../domai
 import { defaultShapeLimits, survey } from "../../domain/payload-shape.ts";
 import { checkName, checkNumber, type JobDefinition } from "../../worker/job-definition.ts";
 import { describeIssues, pathOf } from "../../worker/validate.ts";
+import { withRules } from "../job-rules.ts";
 import type { EnqueueOptions } from "../new-job.ts";
 
 export type RemoteEnqueueOptions = Omit<EnqueueOptions, "tx">;
@@ -63,23 +64,6 @@ function checkCall(definition: Definition, options: RemoteEnqueueOptions): void 
       "Over HTTP there is no tx: no transaction is shared.",
     );
   checkOptions("an enqueue's options", options, known);
-}
-
-/** What the caller says goes before what the job type finds. */
-function withRules(
-  { rules }: Definition,
-  payload: unknown,
-  options: RemoteEnqueueOptions,
-): RemoteEnqueueOptions {
-  if (rules === null) return options;
-  const found = {
-    priority: options.priority ?? rules.priority?.(payload),
-    delayMs: options.delayMs ?? rules.delayMs?.(payload),
-    orderingKey: options.orderingKey ?? rules.orderingKey?.(payload),
-    limitKey: options.limitKey ?? rules.limitKey?.(payload),
-  };
-  const said = Object.entries(found).filter(([, value]) => value !== undefined);
-  return { ...options, ...Object.fromEntries(said) };
 }
 
 const names = [

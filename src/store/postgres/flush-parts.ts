@@ -9,6 +9,22 @@ export const fence = `fence as (
     returning nextval('millrace.flush_seq') * 1024 as base
   )`;
 
+/** May a fresh job be claimed at once? Not if an older one is ready, nor if its queue rests. */
+export const clearOf = (
+  queueId: string,
+  weight: string,
+  afterSeq: string,
+) => `clear as materialized (
+    select not exists (
+      select from millrace.job j
+      where j.queue_id = ${queueId} and j.weight = ${weight} and j.tenant_slot = 0 and j.lane = 0
+        and j.seq > ${afterSeq} and j.claim_id is null
+      order by j.seq limit 1
+    ) and (
+      select q.paused_at is null and q.is_active from millrace.queue q where q.id = ${queueId}
+    ) as yes
+  )`;
+
 export const countEnqueued = (queueIds: string) =>
   `insert into millrace.queue_count (queue_id, process, minute, enqueued)
     select queue_id, $2::text::uuid, date_trunc('minute', now()), count(*)

@@ -3,7 +3,7 @@
 // and tenants differ in one or two columns more.
 
 import type { ImmediateClaim, NewJob } from "../store.ts";
-import { countAlike, countEnqueued, type Flush, fence } from "./flush-parts.ts";
+import { clearOf, countAlike, countEnqueued, type Flush, fence } from "./flush-parts.ts";
 import { isCounted, oneLine } from "./job-columns.ts";
 import { arrayText, type Statement, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
@@ -167,16 +167,7 @@ function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
 const flushOneAndClaim = statement(
   "flush_one_and_claim",
   `with ${fence},
-  clear as materialized (
-    select not exists (
-      select from millrace.job j
-      where j.queue_id = $8::int and j.weight = $9::smallint and j.tenant_slot = 0 and j.lane = 0
-        and j.seq > $23::bigint and j.claim_id is null
-      order by j.seq limit 1
-    ) and (
-      select q.paused_at is null and q.is_active from millrace.queue q where q.id = $8::int
-    ) as yes
-  ),
+  ${clearOf("$8::int", "$9::smallint", "$23::bigint")},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
       ${namesOf(columns)})

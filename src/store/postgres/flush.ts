@@ -5,7 +5,14 @@
 
 import type { ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { countAlike, countEnqueued, type Flush, fence, parameters } from "./flush-parts.ts";
+import {
+  clearOf,
+  countAlike,
+  countEnqueued,
+  type Flush,
+  fence,
+  parameters,
+} from "./flush-parts.ts";
 import { claimedFlush, type Placing, shapedFlush } from "./flush-shape.ts";
 import { alikeParameters, newJobNames, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
@@ -61,16 +68,7 @@ const flushAndClaim = statement(
 const flushAlikeAndClaim = statement(
   "flush_alike_and_claim",
   `with ${fence},
-  clear as materialized (
-    select not exists (
-      select from millrace.job j
-      where j.queue_id = $4::text::int and j.weight = $5::text::smallint and j.tenant_slot = 0 and j.lane = 0
-        and j.seq > $16::text::bigint and j.claim_id is null
-      order by j.seq limit 1
-    ) and (
-      select q.paused_at is null and q.is_active from millrace.queue q where q.id = $4::text::int
-    ) as yes
-  ),
+  ${clearOf("$4::text::int", "$5::text::smallint", "$16::text::bigint")},
   inserted as (
     insert into millrace.job (id, seq, claim_id, claim_no, attempt, started_at, created_at, ready_at,
       queue_id, weight, max_attempts, type, tenant, payload)

@@ -1,0 +1,23 @@
+// What a job type finds in a payload: its priority, its delay, its key.
+
+import type { JobDefinition } from "../worker/job-definition.ts";
+import type { EnqueueOptions } from "./new-job.ts";
+
+type Found = Pick<EnqueueOptions, "priority" | "delayMs" | "orderingKey" | "limitKey">;
+
+/** What the caller says goes before what the job type finds. */
+export function withRules<Options extends Found>(
+  { rules }: JobDefinition<unknown, unknown, unknown>,
+  payload: unknown,
+  options: Options,
+): Options {
+  if (rules === null) return options;
+  const found: Found = {
+    priority: options.priority ?? rules.priority?.(payload),
+    delayMs: options.delayMs ?? rules.delayMs?.(payload),
+    orderingKey: options.orderingKey ?? rules.orderingKey?.(payload),
+    limitKey: options.limitKey ?? rules.limitKey?.(payload),
+  } as Found;
+  const given = Object.entries(found).filter(([, value]) => value !== undefined);
+  return { ...options, ...Object.fromEntries(given) };
+}
