@@ -1,9 +1,13 @@
 // What a job type finds in a payload: its priority, its delay, its key.
 
 import type { JobDefinition } from "../worker/job-definition.ts";
-import type { EnqueueOptions } from "./new-job.ts";
 
-type Found = Pick<EnqueueOptions, "priority" | "delayMs" | "orderingKey" | "limitKey">;
+interface Found {
+  readonly priority?: string;
+  readonly delayMs?: number;
+  readonly orderingKey?: string;
+  readonly limitKey?: string;
+}
 
 /** What the caller says goes before what the job type finds. */
 export function withRules<Options extends Found>(
@@ -12,12 +16,12 @@ export function withRules<Options extends Found>(
   options: Options,
 ): Options {
   if (rules === null) return options;
-  const found: Found = {
+  const found = {
     priority: options.priority ?? rules.priority?.(payload),
     delayMs: options.delayMs ?? rules.delayMs?.(payload),
     orderingKey: options.orderingKey ?? rules.orderingKey?.(payload),
     limitKey: options.limitKey ?? rules.limitKey?.(payload),
-  } as Found;
+  };
   const given = Object.entries(found).filter(([, value]) => value !== undefined);
   return { ...options, ...Object.fromEntries(given) };
 }
