@@ -8,7 +8,7 @@ import { LiveProvider } from "./live/use-live.ts";
 import { ActionsProvider } from "./parts/actions.tsx";
 import { Failure } from "./parts/page.tsx";
 import { router } from "./router.tsx";
-import { endSession, SessionProvider, useSessionQuery } from "./shell/session.ts";
+import { endSession, hasTicket, SessionProvider, useSessionQuery } from "./shell/session.ts";
 import { SignIn } from "./shell/sign-in.tsx";
 import "./style/tokens.css";
 import "./style/base.css";
@@ -26,6 +26,11 @@ const queries: QueryClient = new QueryClient({
       if (codeOf(error) === "UNAUTHENTICATED") endSession(queries);
     },
   }),
+});
+
+// A link that signs in, opened where the page is open already: the browser changes the address only.
+addEventListener("hashchange", () => {
+  if (hasTicket()) location.reload();
 });
 
 function App() {

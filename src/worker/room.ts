@@ -3,7 +3,7 @@
 const aheadMs = 10;
 const mostAhead = 1_000;
 const mostPerClaim = 1_000;
-/** In controlled queues what is fetched ahead holds slots and keys, and is counted with every claim. */
+/** In controlled queues what is fetched ahead holds slots and keys. */
 export const mostAheadInLanes = 400;
 
 const mostTypes = 1_000;

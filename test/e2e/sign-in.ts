@@ -46,6 +46,10 @@ export function signInSuite(dashboard: Dashboard): void {
       .getByText(/^This link was used, or has expired/)
       .waitFor();
     expect(second.url()).toBe(`${dashboard.baseUrl}/jobs`);
+    // Pasted where the page is open already, a new link changes no more than the part behind the #.
+    await second.goto(`${dashboard.baseUrl}/jobs#ticket=${dashboard.server.createTicket()}`);
+    await heading(second, "Jobs").waitFor();
+    expect(second.url()).toBe(`${dashboard.baseUrl}/jobs`);
   });
 
   test("signs out, and asks for a key again when the session is over", async () => {

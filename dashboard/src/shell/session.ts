@@ -48,8 +48,12 @@ const wasHere = {
   },
 };
 
+const readTicket = () => new URLSearchParams(location.hash.slice(1)).get("ticket");
+
+export const hasTicket = (): boolean => readTicket() !== null;
+
 function takeTicket(): string | null {
-  const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
+  const ticket = readTicket();
   if (ticket === null) return null;
   history.replaceState(history.state, "", location.pathname + location.search);
   return ticket;
