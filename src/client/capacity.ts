@@ -22,6 +22,9 @@ export function answersOrThrow(refusal: Refusal): Enqueued[] {
   });
 }
 
+/** What most calls want of what is bounded. */
+const nothing: Wanted = new Map();
+
 interface Call {
   readonly jobs: readonly NewJob[];
 }
@@ -55,15 +58,16 @@ export class Capacity {
 
   #wantedOf(jobs: readonly NewJob[], bounds: Map<string, CapacityBound>): Wanted {
     const { queues, tenants } = this.#options;
-    const wanted = new Map<string, number>();
+    let wanted: Map<string, number> | null = null;
     for (const job of jobs) {
       const settings = job.meta?.counted === true ? tenants.known(job.tenant) : undefined;
       for (const bound of boundsOf(job, queues.byId(job.queueId), settings)) {
         bounds.set(bound.name, bound);
+        wanted ??= new Map();
         wanted.set(bound.name, (wanted.get(bound.name) ?? 0) + 1);
       }
     }
-    return wanted;
+    return wanted ?? nothing;
   }
 
   async #refusalsIn<Group extends Call>(

@@ -258,7 +258,8 @@ export class Enqueuer {
 function answer(calls: readonly Call[], all: Flushed["answers"]): void {
   let from = 0;
   for (const call of calls) {
-    const answers = all.slice(from, from + call.jobs.length);
+    const only = calls.length === 1 && call.jobs.length === all.length;
+    const answers = only ? all : all.slice(from, from + call.jobs.length);
     from += call.jobs.length;
     const refused = answers.find((one) => one instanceof Error);
     if (refused === undefined) call.resolve(answers as Enqueued[]);

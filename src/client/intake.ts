@@ -85,8 +85,11 @@ export class Intake {
     const making = this.#make(definition, payload, options);
     const made = traced(making instanceof Promise ? await making : making, carried);
     const buckets = this.#buckets(definition, payload, made);
-    const answers = await this.#admit([made], [buckets], definition, options.tx);
-    return acknowledge(this.#options.events, [made], answers, () => definition)[0] as Enqueued;
+    const jobs = [made];
+    const answers = await (buckets.length === 0
+      ? this.#send(jobs, options.tx)
+      : this.#admit(jobs, [buckets], definition, options.tx));
+    return acknowledge(this.#options.events, jobs, answers, () => definition)[0] as Enqueued;
   }
 
   enqueueMany<Input>(
@@ -213,7 +216,7 @@ export class Intake {
     if (!Array.isArray(passed)) return passed.repeated;
     const alone = passed.length === 1 || tx !== undefined;
     const storing = alone ? this.#send(passed, tx) : this.#sendMany(passed);
-    return isFree ? storing : this.#door.charge(buckets, storing);
+    return await (isFree ? storing : this.#door.charge(buckets, storing));
   }
 
   /** The jobs as they may go in, or the answers to a request that was accepted before. */

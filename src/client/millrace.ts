@@ -30,7 +30,7 @@ import { checkDeadLetterQuery, checkKey, checkNameOf, checkQueueName } from "./c
 import { checkId } from "./check-id.ts";
 import { type ConnectOptions, configOf } from "./connect-options.ts";
 import { Intake, type JobRequest } from "./intake.ts";
-import type { EnqueueOptions } from "./new-job.ts";
+import { type EnqueueOptions, noOptions } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
 import { type Context, type OpenedStore, openStore } from "./open-store.ts";
 import { countedQueues, type FoundQueues, QueueCache } from "./queue-cache.ts";
@@ -141,16 +141,16 @@ export class Millrace {
     return this.broker?.canPut === true ? "brokered" : "direct";
   }
 
-  async enqueue<Input>(
+  enqueue<Input>(
     job: JobDefinition<Input, never, unknown>,
     payload: NoInfer<Input>,
-    options: EnqueueOptions = {},
+    options: EnqueueOptions = noOptions,
   ): Promise<Enqueued> {
     return this.#intake.enqueue(job as unknown as Definition, payload, options);
   }
 
   /** All of them with one call; in batches of 1,000, each stored whole or not at all. */
-  async enqueueMany<Input>(
+  enqueueMany<Input>(
     job: JobDefinition<Input, never, unknown>,
     payloads: readonly NoInfer<Input>[],
     options: EnqueueOptions | ((payload: NoInfer<Input>, index: number) => EnqueueOptions) = {},

@@ -41,6 +41,9 @@ const known = knownNames({
   tx: true,
 } satisfies Known<EnqueueOptions>);
 
+/** Said by who says nothing. */
+export const noOptions: EnqueueOptions = Object.freeze({});
+
 type Definition = JobDefinition<unknown, unknown, unknown>;
 
 const lanes = new LaneNumbers();
@@ -51,6 +54,7 @@ export const longest = 100 * 365 * 86_400_000;
 export function checkCall(definition: Definition, options: EnqueueOptions): void {
   if (typeof definition?.type !== "string" || typeof definition.queue !== "string")
     throw new MillraceError("OPTION_INVALID", "What is enqueued must be made by defineJob.");
+  if (options === noOptions) return;
   checkOptions("an enqueue's options", options, known);
   if (options.tx !== undefined && typeof options.tx?.query !== "function")
     throw new MillraceError("OPTION_INVALID", "tx must have a function query(text, values).");

@@ -22,11 +22,14 @@ export class TenantCache {
 
   /** May they be gone by? If not, they are to be loaded first. */
   get isLoaded(): boolean {
-    return this.#tenants !== null && this.#clock.monotonic() - this.#askedAt <= freshMs;
+    if (this.#tenants === null) return false;
+    const age = this.#clock.monotonic() - this.#askedAt;
+    if (age > freshMs / 2) void this.load().catch(() => {});
+    return age <= freshMs;
   }
 
+  /** As they were when somebody last asked whether they are loaded. */
   known(name: string): Tenant | undefined {
-    if (this.#clock.monotonic() - this.#askedAt > freshMs / 2) void this.load().catch(() => {});
     return this.#tenants?.get(name);
   }
 

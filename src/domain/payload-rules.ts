@@ -3,7 +3,13 @@
 import { envelopeFields } from "./categories.ts";
 import { checkEnvelope, checkFields, type FieldOptions } from "./payload-fields.ts";
 import { type PayloadProblem, payloadError, payloadProblem } from "./payload-problems.ts";
-import { defaultShapeLimits, inspect, survey, type Violation } from "./payload-shape.ts";
+import {
+  defaultShapeLimits,
+  inspect,
+  type ShapeLimits,
+  survey,
+  type Violation,
+} from "./payload-shape.ts";
 import { defaultPayloadVersion } from "./payload-version.ts";
 
 export { type PayloadProblem, payloadError } from "./payload-problems.ts";
@@ -46,8 +52,7 @@ export function writePayload(
   payload: unknown,
   options: PayloadOptions = {},
 ): { readonly check: PayloadCheck; readonly json: string | undefined } {
-  const limits = withDefaults(options.limits);
-  const shape = shapeLimits(limits);
+  const { limits, shape } = limitsOf(options.limits);
   const { found, complete } = survey(payload, { limits: shape, checkCharacters: false });
   const json = complete ? toJson(payload) : undefined;
   const sizeBytes = json === undefined ? 0 : Buffer.byteLength(json);
@@ -128,8 +133,21 @@ function toJson(payload: unknown): string | undefined {
   }
 }
 
-function withDefaults(limits: Partial<PayloadLimits> | undefined): PayloadLimits {
-  return limits === undefined ? defaultPayloadLimits : { ...defaultPayloadLimits, ...limits };
+interface Limits {
+  readonly limits: PayloadLimits;
+  readonly shape: ShapeLimits;
+}
+
+const known = new WeakMap<Partial<PayloadLimits>, Limits>();
+
+/** Worked out once for each: this is on the way of every job. */
+function limitsOf(given: Partial<PayloadLimits> = defaultPayloadLimits): Limits {
+  const found = known.get(given);
+  if (found !== undefined) return found;
+  const limits = { ...defaultPayloadLimits, ...given };
+  const made = { limits, shape: shapeLimits(limits) };
+  if (Object.isFrozen(given)) known.set(given, made);
+  return made;
 }
 
 // JSON.stringify writes both as escapes, so one look at the text spares a look at every string.
@@ -138,7 +156,7 @@ const suspiciousEscape = /\\u(?:0000|d[89a-f])/i;
 // Far over the limit the payload is refused anyway; reading all of it would only cost time.
 const inspectedAnyway = 1024 * 1024;
 
-const shapeLimits = ({ maxDepth, maxKeys, limitBytes }: PayloadLimits) => ({
+const shapeLimits = ({ maxDepth, maxKeys, limitBytes }: PayloadLimits): ShapeLimits => ({
   maxDepth,
   maxKeys,
   maxValues: defaultShapeLimits.maxValues,

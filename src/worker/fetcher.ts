@@ -133,7 +133,7 @@ export class Fetcher {
 
   answered(request: ClaimRequest, jobs: Turned["jobs"], durationMs: number): void {
     const now = this.#now();
-    for (const job of jobs) if (job.crashCount === 0) this.note(job.queueId, job.weight, job.seq);
+    this.#noteAll(jobs);
     if (request.places !== undefined) return;
     if (request.hints === null) {
       this.#scannedAt = now;
@@ -150,6 +150,18 @@ export class Fetcher {
   /** The claim's answer was lost: whatever was there may still be there. */
   failed(): void {
     this.wake(true);
+  }
+
+  /** They come sorted: the last of each queue and weight says it all. */
+  #noteAll(jobs: Turned["jobs"]): void {
+    let last: Turned["jobs"][number] | undefined;
+    for (const job of jobs) {
+      if (job.crashCount > 0) continue;
+      if (last !== undefined && (last.queueId !== job.queueId || last.weight !== job.weight))
+        this.note(last.queueId, last.weight, last.seq);
+      last = job;
+    }
+    if (last !== undefined) this.note(last.queueId, last.weight, last.seq);
   }
 
   note(queueId: number, weight: number, seq: number): void {

@@ -22,6 +22,7 @@ export class HeldJobs {
   /** Claims with how many of their jobs are not settled; a claim under way counts as held. */
   readonly #claims = new Map<string, number>();
   #finished: string[] = [];
+  #suspects = 0;
 
   get size(): number {
     return this.#jobs.size;
@@ -37,8 +38,7 @@ export class HeldJobs {
   }
 
   get holdsSuspect(): boolean {
-    for (const { job } of this.#jobs.values()) if (job.crashCount > 0) return true;
-    return false;
+    return this.#suspects > 0;
   }
 
   /** Before a claim is sent, so that a renewal meanwhile lists it. */
@@ -59,6 +59,7 @@ export class HeldJobs {
     return jobs.map((job) => {
       const held = new HeldJob(job, leaseId);
       this.#jobs.set(job, held);
+      if (job.crashCount > 0) this.#suspects++;
       return held;
     });
   }
@@ -66,6 +67,7 @@ export class HeldJobs {
   /** The run has ended and its end has been stored (or refused). */
   settled(job: ClaimedJob): void {
     if (!this.#jobs.delete(job)) return;
+    if (job.crashCount > 0) this.#suspects--;
     const { claimId } = job.token;
     const left = (this.#claims.get(claimId) ?? 1) - 1;
     if (left > 0) this.#claims.set(claimId, left);

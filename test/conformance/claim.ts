@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
-import { completionOf, ids, retried, type Topic } from "./stage.ts";
+import { type Claim, completionOf, ids, retried, type Stage, type Topic } from "./stage.ts";
 
 export const claim: Topic = (stage) => {
   const nameOf = async (queueId: number) =>
@@ -43,6 +43,30 @@ export const claim: Topic = (stage) => {
     expect(job.startedAt.getTime()).toBeGreaterThanOrEqual(job.createdAt.getTime());
     expect(await stage().find(job.id)).toMatchObject({ state: "running", attempt: 1 });
     expect(await stage().claim(queueId)).toEqual([]);
+  });
+
+  it("tells of each job what is its own, however unlike the one before", async () => {
+    const queueId = await stage().queue();
+    const kinds = [
+      { type: "work", tenant: "acme", maxAttempts: 5 },
+      { type: "work", tenant: "acme", maxAttempts: 1 },
+      { type: "work", tenant: "globex", maxAttempts: 1 },
+      { type: "other", tenant: "globex", maxAttempts: 7 },
+    ];
+    const jobs = [...kinds, ...kinds, ...kinds].map((kind) => stage().job(queueId, kind));
+    await stage().put(...jobs);
+    const hint = { queueId, weight: 5, afterSeq: 0 };
+    const ways = [null, [hint], [hint, { ...hint, weight: 6 }]];
+    const claimed = [];
+    for (let n = 0; n < jobs.length; n += 3)
+      claimed.push(
+        ...(await stage().claim(queueId, { hints: ways[(n / 3) % 3] ?? null, limit: 3 })),
+      );
+    const told = ({ id, type, tenant, maxAttempts }: ReturnType<Stage["job"]> | Claim) =>
+      [id, type, tenant, maxAttempts].join();
+    expect(claimed.map(told)).toEqual(jobs.map(told));
+    for (const { attempt, crashCount, token } of claimed)
+      expect([attempt, crashCount, token.claimNo]).toEqual([1, 0, 1]);
   });
 
   it("serves several queues at once, up to the limit", async () => {

@@ -279,4 +279,17 @@ export const settle: Topic = (stage) => {
     expect(await stage().complete([job])).toBe(1);
     expect(await stage().stateOf(job.id)).toBe("completed");
   });
+
+  it("keeps each for as long as its own queue says, alone or settled with others", async () => {
+    const [brief, long] = [await stage().queue(), await stage().queue()];
+    await stage().sql("update millrace.queue set retention_days = 7 where id = $1", [brief]);
+    const jobs = [await stage().running(brief), await stage().running(long)];
+    const alone = await stage().running(brief);
+    expect(await stage().complete(jobs)).toBe(2);
+    expect(await stage().complete([alone])).toBe(1);
+    const kept = ({ id }: { id: string }) =>
+      stage().sql("select retention_days as days from millrace.history where id = $1", [id]);
+    const days = await Promise.all([...jobs, alone].map(kept));
+    expect(days.flat().map((row) => row.days)).toEqual([7, 30, 7]);
+  });
 };

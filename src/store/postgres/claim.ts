@@ -3,10 +3,8 @@
 // `ctid = any(array(…))` keeps the plan the same whatever the statistics. Claims by hint are on the way
 // of every pickup and look at nothing else; suspects (lane −1) are found by scans.
 
-import type { ClaimedJob, JobMeta, Place } from "../../domain/job.ts";
-import type { Timeline } from "../../domain/timeline.ts";
-import type { Token } from "../../domain/token.ts";
 import type { Claimed, ClaimRequest } from "../store.ts";
+import { claimedColumns, toJobs, type Usual, unusual } from "./claimed-row.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -84,21 +82,29 @@ const take = (tids: string) => `claimed as (
   ),
   ${record("claimed")}`;
 
+const told = (parameters: number) => ({
+  parameters: parameters + 3,
+  columns: claimedColumns(parameters + 1),
+});
+
 const suspectFirst = `(select tids from suspect)
       || array(${ready(0, "$3::int - cardinality((select tids from suspect))")})`;
 
-/** Common table expressions that end in `claimed`; they use the first parameters of their statement. */
+/**
+ * Common table expressions that end in `claimed`, and what is told of it; they use the first parameters of
+ * their statement. The last of these say what a usual job is like.
+ */
 export const claims = {
   scan: {
-    parameters: 6,
+    ...told(6),
     text: `${openQueues}, ${headsByScan}, ${suspect}, ${take(suspectFirst)}`,
   },
   hint: {
-    parameters: 8,
+    ...told(8),
     text: `${openQueues}, ${headsByHint}, ${take(`array(${ready(0, "$3::int")})`)}`,
   },
-  one: { parameters: 7, text: take(`array(${readyInOne("j.ctid")})`) },
-  place: { parameters: 7, text: `${openQueues}, ${take(`array(${readyAtPlaces})`)}` },
+  one: { ...told(7), text: take(`array(${readyInOne("j.ctid")})`) },
+  place: { ...told(7), text: `${openQueues}, ${take(`array(${readyAtPlaces})`)}` },
 };
 
 export type ClaimWay = keyof typeof claims;
@@ -109,39 +115,37 @@ export function wayOf({ hints, places }: ClaimRequest): ClaimWay {
   return hints.length === 1 ? "one" : "hint";
 }
 
-// What most jobs do not have shares one column, and times are plain numbers: reading rows is a good part
-// of a worker's time.
-const columns = `id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, payload,
-    date_part('epoch', created_at), date_part('epoch', started_at), weight, seq::float8,
-    case when ready_at > created_at
-        or num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0
-      then json_build_array(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline,
-        date_part('epoch', ready_at)) end`;
-
-export const selectClaimed = `select ${columns}, tid from claimed`;
+export const selectClaimed = (way: ClaimWay) => `select ${claims[way].columns}, tid from claimed`;
 
 /** A claim with nothing to settle. */
 export const claimOnly = {
-  scan: statement("claim_by_scan", `with recursive ${claims.scan.text} ${selectClaimed}`),
-  hint: statement("claim_by_hint", `with ${claims.hint.text} ${selectClaimed}`),
-  place: statement("claim_by_place", `with ${claims.place.text} ${selectClaimed}`),
+  scan: statement("claim_by_scan", `with recursive ${claims.scan.text} ${selectClaimed("scan")}`),
+  hint: statement("claim_by_hint", `with ${claims.hint.text} ${selectClaimed("hint")}`),
+  place: statement("claim_by_place", `with ${claims.place.text} ${selectClaimed("place")}`),
   one: statement(
     "claim_by_one",
     `with picked as materialized (${readyInOne("j.ctid as tid, j.id, j.max_runtime_ms")}),
   ${record("picked")}
   ${update("array(select tid from picked)")}
-  returning ${columns}, j.ctid`,
+  returning ${claims.one.columns}, j.ctid`,
   ),
 };
 
 const replay = statement(
   "replay_claim",
-  `select ${columns}, ctid from millrace.job
+  `select ${claimedColumns(null)}, ctid from millrace.job
   where id = any (array(select unnest(job_ids) from millrace.claim where id = $1::uuid))
     and claim_id = $1::uuid`,
 );
 
-export function claimParameters(claim: ClaimRequest): (string | null)[] {
+export const claimParameters = (claim: ClaimRequest, usual: Usual): (string | null)[] => [
+  ...wayParameters(claim),
+  usual.type,
+  usual.tenant,
+  String(usual.maxAttempts),
+];
+
+function wayParameters(claim: ClaimRequest): (string | null)[] {
   const { hints, places } = claim;
   const parameters = [
     claim.claimId,
@@ -175,93 +179,5 @@ export function claimParameters(claim: ClaimRequest): (string | null)[] {
 
 /** The same claim id returns the same jobs, as far as they are still held under it. */
 export async function replayClaim(connection: Connection, claimId: string): Promise<Claimed> {
-  return { jobs: toJobs(claimId, await connection.rows(replay, [claimId])) };
-}
-
-export const toJobsInOrder = (claimId: string, rows: readonly unknown[][]) =>
-  rows.map((row) => new ClaimedRow(claimId, row));
-
-export function toJobs(claimId: string, rows: readonly unknown[][]): Claimed["jobs"] {
-  return toJobsInOrder(claimId, rows).sort((a, b) => a.weight - b.weight || a.seq - b.seq);
-}
-
-type Rare = [
-  number | null,
-  string | null,
-  string | null,
-  string | null,
-  JobMeta | null,
-  Timeline | null,
-  number | null,
-];
-
-const nothingRare: Rare = [null, null, null, null, null, null, null];
-const noMeta: JobMeta = Object.freeze({});
-const noTimeline: Timeline = Object.freeze([]);
-
-class ClaimedRow implements ClaimedJob, Place {
-  readonly id: string;
-  readonly token: Token;
-  readonly type: string;
-  readonly queueId: number;
-  readonly tenant: string;
-  readonly attempt: number;
-  readonly maxAttempts: number;
-  readonly crashCount: number;
-  readonly payload: unknown;
-  readonly weight: number;
-  readonly seq: number;
-  readonly tid: string;
-  readonly maxRuntimeMs: number | null;
-  readonly correlationId: string;
-  readonly idempotencyKey: string;
-  readonly reference: string | null;
-  readonly meta: JobMeta;
-  readonly timeline: Timeline;
-  readonly #createdAt: number;
-  readonly #readyAt: number | null;
-  readonly #startedAt: number;
-
-  constructor(claimId: string, row: unknown[]) {
-    this.id = row[0] as string;
-    this.token = { claimId, claimNo: row[1] as number };
-    this.type = row[2] as string;
-    this.queueId = row[3] as number;
-    this.tenant = row[4] as string;
-    this.attempt = row[5] as number;
-    this.maxAttempts = row[6] as number;
-    this.crashCount = row[7] as number;
-    this.payload = row[8];
-    this.#createdAt = row[9] as number;
-    this.#startedAt = row[10] as number;
-    this.weight = row[11] as number;
-    this.seq = row[12] as number;
-    const rare = (row[13] as Rare | null) ?? nothingRare;
-    this.maxRuntimeMs = rare[0];
-    this.correlationId = rare[1] ?? this.id;
-    this.idempotencyKey = rare[2] ?? this.id;
-    this.reference = rare[3];
-    this.meta = rare[4] ?? noMeta;
-    this.timeline = rare[5] ?? noTimeline;
-    // A function claims in controlled queues and does not tell; what runs for the first time was mostly
-    // not delayed.
-    this.#readyAt = rare[6] ?? (this.attempt > 1 ? null : this.#createdAt);
-    this.tid = row[14] as string;
-  }
-
-  get place(): Place {
-    return this;
-  }
-
-  get createdAt(): Date {
-    return new Date(this.#createdAt * 1000);
-  }
-
-  get readyAt(): Date | null {
-    return this.#readyAt === null ? null : new Date(this.#readyAt * 1000);
-  }
-
-  get startedAt(): Date {
-    return new Date(this.#startedAt * 1000);
-  }
+  return { jobs: toJobs(claimId, await connection.rows(replay, [claimId]), unusual) };
 }

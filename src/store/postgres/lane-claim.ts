@@ -2,7 +2,7 @@
 // stopped meanwhile holds nobody up. See docs/design/flow-control.md.
 
 import type { LaneClaimed, LaneClaimRequest } from "../flow.ts";
-import { toJobsInOrder } from "./claim.ts";
+import { toJobsInOrder, unusual } from "./claimed-row.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -35,7 +35,7 @@ export async function claimLanes(
   const about = first?.[8] as About;
   return {
     // Turns are kept by those who run what was claimed, too: the rows come in the order of the claim.
-    jobs: toJobsInOrder(claimId, rows),
+    jobs: toJobsInOrder(claimId, rows, unusual),
     waiting: about.waiting,
     reason: about.reason,
     freeInMs: about.freeMs === null ? null : Math.max(0, about.freeMs),

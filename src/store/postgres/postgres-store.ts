@@ -21,6 +21,7 @@ import type { TriggerStore } from "../triggers.ts";
 import type { NotifierSession, WebhookStore } from "../webhook.ts";
 import { createBreakerStore } from "./breaker-store.ts";
 import { replayClaim } from "./claim.ts";
+import { Habits } from "./claimed-row.ts";
 import { cancelJob, deleteJob } from "./close.ts";
 import { Database } from "./database.ts";
 import { discardJob, listDeadLetters, reprocessJob } from "./dead-letters.ts";
@@ -106,8 +107,9 @@ export class PostgresStore implements Store {
 
   worker(name: string): WorkerSession {
     const connection = this.#database.reserve(name, { settings: { lock_timeout: "5s" } });
+    const habits = new Habits();
     return {
-      turn: (turn) => this.#withPartitions(() => takeTurnOrSingly(connection, turn)),
+      turn: (turn) => this.#withPartitions(() => takeTurnOrSingly(connection, turn, habits)),
       claimLanes: (request) => claimLanes(connection, request),
       replay: (claimId) => replayClaim(connection, claimId),
       settle: (settlements, worker, process) =>
@@ -142,15 +144,13 @@ export class PostgresStore implements Store {
   }
 
   leader(): LeaderSession {
-    const settings = { lock_timeout: "1s" };
-    return leaderSession(this.#database.reserve("leader", { settings }));
+    return leaderSession(this.#database.reserve("leader", { settings: { lock_timeout: "1s" } }));
   }
 
   triggerSession(options: { readonly maxAttempts: number; readonly term?: number }) {
     const withPartitions: WithPartitions = (body) => this.#withPartitions(body);
-    const { maxAttempts, term } = options;
-    const fence = { term, patienceMs: this.#patienceMs };
-    return openTriggerSession(this.#database, fence, { maxAttempts, withPartitions });
+    const fence = { term: options.term, patienceMs: this.#patienceMs };
+    return openTriggerSession(this.#database, fence, { ...options, withPartitions });
   }
 
   notifier(term?: number): NotifierSession {

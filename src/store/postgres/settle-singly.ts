@@ -3,6 +3,7 @@
 
 import { describeError } from "../../domain/describe-error.ts";
 import type { Completion, Settled, Settlement, Turn, Turned } from "../store.ts";
+import type { Habits } from "./claimed-row.ts";
 import type { Connection } from "./connection.ts";
 import { isDataError } from "./failures.ts";
 import { settleJobs } from "./settle.ts";
@@ -13,9 +14,13 @@ interface SettleContext {
   readonly process: string;
 }
 
-export async function takeTurnOrSingly(connection: Connection, turn: Turn): Promise<Turned> {
+export async function takeTurnOrSingly(
+  connection: Connection,
+  turn: Turn,
+  habits: Habits,
+): Promise<Turned> {
   try {
-    return await takeTurn(connection, turn);
+    return await takeTurn(connection, turn, habits);
   } catch (error) {
     if (turn.completions.length === 0 || !isDataError(error)) throw error;
   }

@@ -11,9 +11,9 @@ import {
   claimParameters,
   claims,
   selectClaimed,
-  toJobs,
   wayOf,
 } from "./claim.ts";
+import { Habits, toJobs } from "./claimed-row.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
@@ -60,7 +60,19 @@ interface Way {
   readonly locate: Locate;
   readonly result: Results;
   readonly leave: Leaving;
+  readonly queues: Queues;
 }
+
+/** How long a row is kept is its queue's to say; mostly there is only one. */
+const retentions = {
+  one: { value: "(select retention_days from retention)", join: "" },
+  several: {
+    value:
+      "coalesce(r.retention_days, (select q.retention_days from millrace.queue q where q.id = s.queue_id))",
+    join: "left join retention r on r.id = s.queue_id",
+  },
+};
+type Queues = keyof typeof retentions;
 
 /** Only a batch with jobs that count for their tenant pays for counting them out. */
 const leaving = {
@@ -70,8 +82,9 @@ const leaving = {
 };
 type Leaving = keyof typeof leaving;
 
-function settle(p: number, { locate, result, leave }: Way): string {
+function settle(p: number, { locate, result, leave, queues }: Way): string {
   const { value, join } = results[result](p);
+  const retention = retentions[queues];
   return `held as materialized (select ${at(p, 2)}::uuid[] as claims),
   retention as materialized (
     select id, retention_days from millrace.queue where id = any(${at(p, 11)}::int[])
@@ -88,10 +101,10 @@ function settle(p: number, { locate, result, leave }: Way): string {
       retention_days, weight, attempt, max_attempts, crash_count, type, tenant, worker, payload, result,
       correlation_id, idempotency_key, reference, meta, timeline)
     select s.id, 'completed', s.created_at, s.started_at, now(), s.claim_id, s.queue_id, s.claim_no,
-      coalesce(r.retention_days, (select q.retention_days from millrace.queue q where q.id = s.queue_id)), s.weight,
+      ${retention.value}, s.weight,
       s.attempt, s.max_attempts, s.crash_count, s.type, s.tenant, ${at(p, 5)}::text, s.payload, ${value}, s.correlation_id, s.idempotency_key,
       s.reference, s.meta, s.timeline
-    from settled s left join retention r on r.id = s.queue_id ${join}
+    from settled s ${retention.join} ${join}
   ),
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, completed)
@@ -106,8 +119,8 @@ function settle(p: number, { locate, result, leave }: Way): string {
 const completed = (p: number) => `null::uuid, count(*)::int,
     case when count(*) < ${at(p, 9)}::int then array_to_string(array_agg(id), ',') end`;
 
-const nameOf = ({ locate, result, leave }: Way) =>
-  `${locate}_${result}${leave === "counted" ? "_counted" : ""}`;
+const nameOf = ({ locate, result, leave, queues }: Way) =>
+  `${locate}_${result}${leave === "counted" ? "_counted" : ""}${queues === "one" ? "" : "_several"}`;
 
 const settleOnly = (way: Way) =>
   statement(
@@ -123,12 +136,12 @@ function settleAndClaim(way: Way, claim: ClaimWay) {
   select ${completed(p)}, null, null, null, null, null, null, null, null, null, null, null, null
   from settled
   union all
-  ${selectClaimed}`,
+  ${selectClaimed(claim)}`,
   );
 }
 
 /** The statements of one way to find what is settled: alone, or with a claim. */
-const ways = (way: Way) => ({
+const waysOf = (way: Way) => ({
   only: settleOnly(way),
   scan: settleAndClaim(way, "scan"),
   hint: settleAndClaim(way, "hint"),
@@ -136,18 +149,17 @@ const ways = (way: Way) => ({
   place: settleAndClaim(way, "place"),
 });
 
-const located = (locate: Locate, leave: Leaving) => ({
-  given: ways({ locate, result: "given", leave }),
-  none: ways({ locate, result: "none", leave }),
-});
+const known = new Map<string, ReturnType<typeof waysOf>>();
 
-const settling = {
-  plain: { id: located("id", "plain"), place: located("place", "plain") },
-  counted: { id: located("id", "counted"), place: located("place", "counted") },
-};
+function statementsOf(way: Way): ReturnType<typeof waysOf> {
+  const name = nameOf(way);
+  const found = known.get(name) ?? waysOf(way);
+  known.set(name, found);
+  return found;
+}
 
 interface Settling {
-  readonly statements: ReturnType<typeof ways>;
+  readonly statements: ReturnType<typeof waysOf>;
   readonly parameters: (string | null)[];
 }
 
@@ -172,7 +184,12 @@ function settlingOf(turn: Turn, completions: readonly Completion[], byPlace: boo
     } else found.push(id);
   }
   return {
-    statements: settling[leave][byPlace ? "place" : "id"][result],
+    statements: statementsOf({
+      locate: byPlace ? "place" : "id",
+      result,
+      leave,
+      queues: queueIds.size === 1 ? "one" : "several",
+    }),
     parameters: [
       byPlace ? `{"${found.join('","')}"}` : `{${found.join(",")}}`,
       `{${[...claims.keys()].join(",")}}`,
@@ -190,12 +207,20 @@ function settlingOf(turn: Turn, completions: readonly Completion[], byPlace: boo
   };
 }
 
-export async function takeTurn(connection: Connection, turn: Turn): Promise<Turned> {
+/** `habits` are kept from one turn to the next. */
+export async function takeTurn(
+  connection: Connection,
+  turn: Turn,
+  habits = new Habits(),
+): Promise<Turned> {
   const { claim, completions } = turn;
+  const { usual } = habits;
   if (completions.length === 0) {
     if (claim === null) return { completed: null, jobs: [] };
-    const rows = await connection.rows(claimOnly[wayOf(claim)], claimParameters(claim));
-    return { completed: null, jobs: toJobs(claim.claimId, rows) };
+    const rows = await connection.rows(claimOnly[wayOf(claim)], claimParameters(claim, usual));
+    const jobs = toJobs(claim.claimId, rows, usual);
+    habits.learn(jobs);
+    return { completed: null, jobs };
   }
   const byPlace = completions.every(({ place }) => place !== undefined);
   const { statements, parameters } = settlingOf(turn, completions, byPlace);
@@ -204,11 +229,13 @@ export async function takeTurn(connection: Connection, turn: Turn): Promise<Turn
     return { completed: await completeMissing(connection, turn, completedOf(rows)), jobs: [] };
   }
   const [first = [], ...rows] = await connection.rows(statements[wayOf(claim)], [
-    ...claimParameters(claim),
+    ...claimParameters(claim, usual),
     ...parameters,
   ]);
   const settled = await completeMissing(connection, turn, completedOf([first]));
-  return { completed: settled, jobs: toJobs(claim.claimId, rows) };
+  const jobs = toJobs(claim.claimId, rows, usual);
+  habits.learn(jobs);
+  return { completed: settled, jobs };
 }
 
 function completedOf(rows: unknown[][]): ReadonlySet<string> | null {
