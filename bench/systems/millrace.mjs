@@ -6,11 +6,11 @@ export const modes = {
   single: [{ label: "enqueue, 200 in flight, concurrency 200", counts, concurrency: 200 }],
   bulk: [
     {
-      label: "enqueueMany by 1,000, concurrency 1,000",
+      label: "enqueueMany by 1,000 × 2, concurrency 1,000",
       counts,
       concurrency: 1000,
       batch: 1000,
-      bulkInFlight: 1,
+      bulkInFlight: 2,
     },
   ],
   idle: [{ label: "enqueue", concurrency: 200 }],

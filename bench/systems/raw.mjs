@@ -9,7 +9,15 @@ const counts = { enqueue: 200_000, drain: 200_000, end_to_end: 200_000 };
 
 export const modes = {
   single: [{ label: "unnest of 200, claim by 200", counts, claimSize: 200, batch: 200 }],
-  bulk: [{ label: "unnest of 1,000, claim by 1,000", counts, claimSize: 1000, batch: 1000 }],
+  bulk: [
+    {
+      label: "unnest of 1,000 × 2, claim by 1,000",
+      counts,
+      claimSize: 1000,
+      batch: 1000,
+      bulkInFlight: 2,
+    },
+  ],
 };
 
 const insert = `

@@ -40,6 +40,7 @@ const columns: readonly Column[] = [
 
 const firstColumn = 8;
 const queueColumn = 0;
+const runtimeColumn = 6;
 /** What every job has. */
 const common = 5;
 const everything = (1 << columns.length) - 1;
@@ -164,25 +165,33 @@ function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
 }
 
 // One job for a worker that waits for it: stored as claimed, unless an older one is ready or the queue rests.
-const flushOneAndClaim = statement(
-  "flush_one_and_claim",
-  `with ${fence},
-  ${clearOf("$8::int", "$9::smallint", "$23::bigint")},
+// Every pickup there waits for this, so it says nothing that most jobs do not need.
+function flushOneAndClaim(rare: boolean): Statement {
+  const stored = columnsOf({ rare });
+  const [claimId, leaseId, afterSeq] = [0, 1, 2].map((n) => parameter(stored.length + n));
+  const deadline = rare ? `now() + ${parameter(runtimeColumn)}::int * interval '1 ms'` : "null";
+  return statement(
+    `flush_one_and_claim${rare ? "_rare" : ""}`,
+    `with ${fence},
+  ${clearOf("$8::int", "$9::smallint", `${afterSeq}::bigint`)},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
-      ${namesOf(columns)})
-    select $6::uuid, base + 1, now(), now(), $7::json, case when yes then $21::uuid end, yes::int, yes::int,
-      case when yes then now() end, ${valuesOf(columns, 0)}
+      ${namesOf(stored)})
+    select $6::uuid, base + 1, now(), now(), $7::json, case when yes then ${claimId}::uuid end, yes::int, yes::int,
+      case when yes then now() end, ${valuesOf(stored, 0)}
     from fence, clear
   ),
   claimed as (
     insert into millrace.claim (id, lease_id, deadline, job_ids)
-    select $21::uuid, $22::uuid, now() + $14::int * interval '1 ms', array[$6::uuid] from fence, clear where yes
+    select ${claimId}::uuid, ${leaseId}::uuid, ${deadline}, array[$6::uuid] from fence, clear where yes
   ),
   counted as (${countAlike("$8::int", "$5::bigint")})
   select yes, (base + 1)::float8, now(), case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end
   from fence, clear`,
-);
+  );
+}
+
+const oneAndClaim = { common: flushOneAndClaim(false), rare: flushOneAndClaim(true) };
 
 const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush) => [
   ...[String(flushNo), producer, channel, notice, String(jobs.length)],
@@ -191,10 +200,11 @@ const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush) => [
 
 /** For one job and one hint. */
 export function claimedFlush(flush: Flush, claim: ImmediateClaim): ShapedFlush {
-  const values = columns.map((column) => sameFor(flush.jobs, column));
+  const { rare } = differences(flush.jobs);
+  const values = columnsOf({ rare }).map((column) => sameFor(flush.jobs, column));
   const afterSeq = String(claim.hints[0]?.afterSeq ?? 0);
   return {
-    source: flushOneAndClaim,
+    source: rare ? oneAndClaim.rare : oneAndClaim.common,
     values: [...firstValues(flush), ...values, claim.claimId, claim.leaseId, afterSeq],
   };
 }
