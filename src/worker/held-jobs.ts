@@ -36,6 +36,10 @@ export class HeldJobs {
     return [...this.#claims.keys()];
   }
 
+  holds(claimId: string): boolean {
+    return this.#claims.has(claimId);
+  }
+
   get holdsSuspect(): boolean {
     for (const { job } of this.#jobs.values()) if (job.crashCount > 0) return true;
     return false;

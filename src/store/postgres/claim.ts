@@ -6,7 +6,7 @@
 import type { ClaimedJob, JobMeta, Place } from "../../domain/job.ts";
 import type { Timeline } from "../../domain/timeline.ts";
 import type { Token } from "../../domain/token.ts";
-import type { Claimed, ClaimRequest } from "../store.ts";
+import type { Claimed, ClaimRequest, HandedClaim } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -141,6 +141,13 @@ const replay = statement(
     and claim_id = $1::uuid`,
 );
 
+// Whoever hears of a claim may ask for it; only the lease that it was made for is told.
+const handed = statement(
+  "claim_handed",
+  `select ${columns}, ctid from millrace.job where id = $2::uuid and claim_id = $1::uuid
+    and exists (select from millrace.claim where id = $1::uuid and lease_id = $3::uuid)`,
+);
+
 export function claimParameters(claim: ClaimRequest): (string | null)[] {
   const { hints, places } = claim;
   const parameters = [
@@ -176,6 +183,11 @@ export function claimParameters(claim: ClaimRequest): (string | null)[] {
 /** The same claim id returns the same jobs, as far as they are still held under it. */
 export async function replayClaim(connection: Connection, claimId: string): Promise<Claimed> {
   return { jobs: toJobs(claimId, await connection.rows(replay, [claimId])) };
+}
+
+export async function handedClaim(connection: Connection, claim: HandedClaim): Promise<Claimed> {
+  const { claimId, leaseId, jobId } = claim;
+  return { jobs: toJobs(claimId, await connection.rows(handed, [claimId, jobId, leaseId])) };
 }
 
 export const toJobsInOrder = (claimId: string, rows: readonly unknown[][]) =>

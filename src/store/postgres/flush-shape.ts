@@ -2,9 +2,11 @@
 // only what differs comes in rows. Most flushes have jobs that differ in id and payload alone; those of keys
 // and tenants differ in one or two columns more.
 
-import type { ImmediateClaim, NewJob } from "../store.ts";
+import type { Handover, ImmediateClaim, NewJob } from "../store.ts";
 import { clearOf, countAlike, countEnqueued, type Flush, fence } from "./flush-parts.ts";
 import { isCounted, oneLine } from "./job-columns.ts";
+import { handedText } from "./notices.ts";
+import { offerStands } from "./offers.ts";
 import { arrayText, type Statement, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
 
@@ -164,10 +166,8 @@ function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
 }
 
 // One job for a worker that waits for it: stored as claimed, unless an older one is ready or the queue rests.
-const flushOneAndClaim = statement(
-  "flush_one_and_claim",
-  `with ${fence},
-  ${clearOf("$8::int", "$9::smallint", "$23::bigint")},
+const oneAndClaimed = (also: string, notify: string) => `with ${fence},
+  ${clearOf("$8::int", "$9::smallint", "$23::bigint", also)},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
       ${namesOf(columns)})
@@ -180,8 +180,24 @@ const flushOneAndClaim = statement(
     select $21::uuid, $22::uuid, now() + $14::int * interval '1 ms', array[$6::uuid] from fence, clear where yes
   ),
   counted as (${countAlike("$8::int", "$5::bigint")})
-  select yes, (base + 1)::float8, now(), case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end
-  from fence, clear`,
+  select yes, (base + 1)::float8, now(), ${notify} from fence, clear`;
+
+const flushOneAndClaim = statement(
+  "flush_one_and_claim",
+  oneAndClaimed(
+    "",
+    "case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end",
+  ),
+);
+
+// The same for a worker elsewhere, which is told what it got.
+const flushOneAndHand = statement(
+  "flush_one_and_hand",
+  oneAndClaimed(
+    ` and ${offerStands("$22::uuid", "$24::uuid", "$25::int")}`,
+    `case when yes then pg_notify($26::text, $27::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || $28::text)
+      when $4::text is not null then pg_notify($3::text, $4::text) end`,
+  ),
 );
 
 const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush) => [
@@ -197,6 +213,17 @@ export function claimedFlush(flush: Flush, claim: ImmediateClaim): ShapedFlush {
     source: flushOneAndClaim,
     values: [...firstValues(flush), ...values, claim.claimId, claim.leaseId, afterSeq],
   };
+}
+
+/** For one job. */
+export function handedFlush(flush: Flush, handover: Handover): ShapedFlush {
+  const { claimId, leaseId, offerId, afterSeq, leaseLeftMs, channel, jobText } = handover;
+  const values = columns.map((column) => sameFor(flush.jobs, column));
+  const notice = handedText({ claimId, leaseId, jobId: flush.jobs[0]?.id ?? "" });
+  const claimed = [claimId, leaseId, String(afterSeq), offerId, String(leaseLeftMs)];
+  const told = [channel, notice, jobText === null ? "" : `\n${jobText}`];
+  const all = [...firstValues(flush), ...values, ...claimed, ...told];
+  return { source: flushOneAndHand, values: all };
 }
 
 export interface ShapedFlush {
