@@ -18,6 +18,7 @@ import type {
 } from "../store/store.ts";
 import type { Refusal } from "./capacity.ts";
 import { claimedJobs, lookingForOlder } from "./immediate-claim.ts";
+import type { StandingOffers } from "./standing-offers.ts";
 
 export interface Call {
   readonly jobs: readonly NewJob[];
@@ -56,6 +57,8 @@ export interface EnqueuerOptions {
   readonly localWorkers: () => Iterable<LocalWorker>;
   /** Takes hints of what was stored, if there is a broker. */
   readonly broker: HintTaker | null;
+  /** What workers elsewhere would take; not beside a broker. */
+  readonly offers: StandingOffers | null;
   readonly hear: (notice: Notice) => void;
 }
 
@@ -90,6 +93,7 @@ export class Enqueuer {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#flushing;
+    this.#options.offers?.close();
     await Promise.all(this.#hinting);
     if (this.#noticeTimer !== null) {
       clearTimeout(this.#noticeTimer);
@@ -155,19 +159,22 @@ export class Enqueuer {
   }
 
   async #flush(calls: readonly Call[]): Promise<void> {
-    const { session, clock, broker } = this.#options;
+    const { session, clock, broker, offers } = this.#options;
     const jobs = calls.length === 1 ? (calls[0]?.jobs ?? []) : calls.flatMap((call) => call.jobs);
     // Where PostgreSQL decides the order, nobody is told places, and nothing is claimed on its way in.
     const controlled = jobs.some((job) => job.tenantSlot !== undefined);
     const offer = controlled ? null : this.#offer(jobs);
     const started = clock.monotonic();
     const places = offer === null && broker?.canPut === true && !controlled;
+    const lone = offer === null && !controlled && jobs.length === 1 ? jobs[0] : undefined;
+    const handover = lone === undefined ? null : (offers?.find(lone) ?? null);
     let flushed: Flushed | null = null;
     try {
       flushed = await session.flush(jobs, {
         notice: places ? null : this.#notice(jobs, started),
         places,
         claim: offer?.claim,
+        handover: handover ?? undefined,
         atomic: calls.length === 1 && jobs.length > 1,
       });
     } finally {
@@ -179,11 +186,12 @@ export class Enqueuer {
         );
     }
     answer(calls, flushed.answers);
+    if (lone !== undefined) offers?.stored(lone, handover, flushed);
     if (flushed.places !== null) return this.#hint(flushed.places);
     if (places) await this.#notify(readyQueues(jobs));
     this.#tell(
       jobs,
-      flushed.claimedAt === null ? 0 : (offer?.claim.count ?? 0),
+      flushed.claimedAt === null ? 0 : (offer?.claim.count ?? 1),
       clock.monotonic() - started,
     );
   }

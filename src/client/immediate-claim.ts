@@ -2,6 +2,7 @@
 
 import type { ClaimedJob } from "../domain/job.ts";
 import type { Flushed, ImmediateClaim, NewJob } from "../store/store.ts";
+import { claimedAsStored } from "../worker/fresh-job.ts";
 
 /** Where the worker has claimed nothing yet it has no hint: an older job there must be seen too. */
 export function lookingForOlder(claim: ImmediateClaim, jobs: readonly NewJob[]): ImmediateClaim {
@@ -20,25 +21,5 @@ export function claimedJobs(
 ): (ClaimedJob & { weight: number })[] {
   const startedAt = flushed?.claimedAt;
   if (startedAt === undefined || startedAt === null) return [];
-  return jobs.slice(0, claim.count).map((job) => ({
-    id: job.id,
-    token: { claimId: claim.claimId, claimNo: 1 },
-    type: job.type,
-    queueId: job.queueId,
-    tenant: job.tenant,
-    attempt: 1,
-    maxAttempts: job.maxAttempts,
-    crashCount: 0,
-    maxRuntimeMs: job.maxRuntimeMs ?? null,
-    payload: JSON.parse(job.payload),
-    correlationId: job.correlationId ?? job.id,
-    idempotencyKey: job.key ?? job.id,
-    reference: job.reference ?? null,
-    meta: job.meta ?? {},
-    timeline: [],
-    createdAt: startedAt,
-    readyAt: startedAt,
-    startedAt,
-    weight: job.weight,
-  }));
+  return jobs.slice(0, claim.count).map((job) => claimedAsStored(job, claim.claimId, startedAt));
 }

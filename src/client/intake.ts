@@ -19,6 +19,7 @@ import { asking, delayed, needsNames, onlyTransaction, traced } from "./job-chan
 import { checkCall, type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
 import { Placement } from "./placement.ts";
 import type { QueueCache } from "./queue-cache.ts";
+import { StandingOffers } from "./standing-offers.ts";
 import { TenantCache } from "./tenant-cache.ts";
 
 export interface IntakeOptions {
@@ -30,6 +31,7 @@ export interface IntakeOptions {
   readonly broker: HintTaker | null;
   readonly hear: (notice: Notice) => void;
   readonly clock: Clock;
+  readonly random: () => number;
   readonly events: Events;
   readonly tracing: Tracing | null;
 }
@@ -279,6 +281,7 @@ export class Intake {
 
   #createEnqueuer(kind: "ready" | "named"): Enqueuer {
     const { store, config, clock, localWorkers, broker, hear } = this.#options;
+    const read = () => store.offers();
     return new Enqueuer({
       session: store.producer(kind),
       keyWaitMs: config.keyWaitMs,
@@ -288,6 +291,8 @@ export class Intake {
       admit: (calls) => this.#capacity.refusals(calls),
       localWorkers: kind === "ready" ? localWorkers : () => [],
       broker: kind === "ready" ? broker : null,
+      offers:
+        kind === "ready" && broker === null ? new StandingOffers({ ...this.#options, read }) : null,
       hear,
     });
   }

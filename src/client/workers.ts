@@ -16,7 +16,7 @@ import type { Events } from "../runtime/events.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Tracing } from "../runtime/tracing.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
-import type { Notice, Queue, Store } from "../store/store.ts";
+import type { Listener, Notice, Queue, Store } from "../store/store.ts";
 import { Executor } from "../worker/executor.ts";
 import { type AnyJobDefinition, checkName, checkNumber } from "../worker/job-definition.ts";
 import { type DefaultHandler, Registry } from "../worker/registry.ts";
@@ -74,7 +74,7 @@ export class Workers {
   readonly #running = new Set<Worker>();
   readonly #hearers = new Set<(notice: Notice) => void>();
   #upkeep: Upkeep | null = null;
-  #listener: Promise<{ close(): Promise<void> }> | null = null;
+  #listener: Promise<Listener> | null = null;
   #settledBefore = 0;
 
   constructor(options: WorkersOptions) {
@@ -96,8 +96,7 @@ export class Workers {
     const queues = await this.#options.queues.ensure(names.map((name) => checkName("queue", name)));
     this.#startUpkeep();
     this.#listener ??= this.#options.store.listen((notice) => this.hear(notice));
-    await this.#listener;
-    const worker = this.#create(registry, queues, options);
+    const worker = this.#create(registry, queues, options, await this.#listener);
     await worker.start();
     this.#running.add(worker);
     // Tenants may have queues of their own by these names.
@@ -132,7 +131,12 @@ export class Workers {
     await (await this.#listener)?.close();
   }
 
-  #create(registry: Registry, queues: readonly Queue[], options: WorkOptions): Worker {
+  #create(
+    registry: Registry,
+    queues: readonly Queue[],
+    options: WorkOptions,
+    listener: Listener,
+  ): Worker {
     const { config, log, store, broker, breakers, clock, random, events } = this.#options;
     const { resultLimitBytes, pollMs, leaseMs, renewMs } = config;
     const worker: Worker = new Worker({
@@ -147,6 +151,7 @@ export class Workers {
       readQueues: () => this.#options.queues.served(queues.map((queue) => queue.name)),
       concurrency: concurrencyOf(options.concurrency),
       hints: broker,
+      listener,
       pollMs,
       leaseMs,
       renewMs,

@@ -4,10 +4,11 @@ import type { Job, JobMeta, Place } from "../domain/job.ts";
 import type { RunOutcome } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
 import type { BreakerStore } from "./breaker.ts";
-import type { Claimed } from "./claimed.ts";
+import type { Claimed, ClaimHint } from "./claimed.ts";
 import type { FlowStore, LaneClaimed, LaneClaimRequest } from "./flow.ts";
 import type { Label } from "./label.ts";
 import type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
+import type { HandedClaim, Handover, Listener, Offer } from "./offer.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 import type { ServiceStore } from "./service.ts";
 import type { Settled, Settlement } from "./settlement.ts";
@@ -15,8 +16,9 @@ import type { TriggerSession, TriggerStore } from "./triggers.ts";
 import type { UpkeepSession } from "./upkeep.ts";
 import type { NotifierSession, WebhookStore } from "./webhook.ts";
 
-export type { Claimed } from "./claimed.ts";
+export type { Claimed, ClaimHint } from "./claimed.ts";
 export type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
+export type { HandedClaim, Handover, Listener, Offer } from "./offer.ts";
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 export type { Settled, Settlement } from "./settlement.ts";
 export type { LapsedJob, LapsedLease, LeaseCensus, Promoted, UpkeepSession } from "./upkeep.ts";
@@ -55,13 +57,6 @@ export interface Enqueued {
   readonly id: string;
   /** True when this very request had been made before: the id is the old job's. */
   readonly existing: boolean;
-}
-
-/** Where a claim starts looking, so that it need not walk over what is already taken. */
-export interface ClaimHint {
-  readonly queueId: number;
-  readonly weight: number;
-  readonly afterSeq: number;
 }
 
 export interface ClaimRequest {
@@ -111,6 +106,8 @@ export interface Renewal {
   readonly cancels: readonly string[];
   /** Claims that the holder did not list and that were given back. */
   readonly released: number;
+  /** They were made before this (seconds, by the database's clock). */
+  readonly releasedBefore: number;
 }
 
 export type CancelResult = "cancelled" | "requested" | "ended" | "unknown";
@@ -146,6 +143,8 @@ export interface FlushOptions {
   /** What to tell listeners with the commit. */
   readonly notice: string | null;
   readonly claim?: ImmediateClaim | undefined;
+  /** For one job; without it, or when it is refused, the notice is told. */
+  readonly handover?: Handover | undefined;
   /** All of these jobs or none: the first refusal is thrown. */
   readonly atomic?: boolean;
   /** Tell where the jobs are, for hints. */
@@ -161,7 +160,7 @@ export interface ReadyPlace extends Place {
 export interface Flushed {
   /** One answer per job, in order. */
   readonly answers: readonly (Enqueued | Error)[];
-  /** When the immediate claim was made; null: it was not. */
+  /** When the immediate claim or the handover was made; null: it was not. */
   readonly claimedAt: Date | null;
   readonly lastSeq: number | null;
   /** One per job, in order, if they were asked for and are known. */
@@ -182,6 +181,8 @@ export interface WorkerSession {
   /** A claim in a controlled queue: never together with a settle. */
   claimLanes(request: LaneClaimRequest): Promise<LaneClaimed>;
   replay(claimId: string): Promise<Claimed>;
+  /** Finds nothing unless the claim was made for that lease. */
+  handed(claim: HandedClaim): Promise<Claimed>;
   settle(settlements: readonly Settlement[], worker: string, process: string): Promise<Settled>;
   close(): Promise<void>;
 }
@@ -190,6 +191,8 @@ export interface WorkerSession {
 export interface LeaseSession {
   open(lease: { leaseId: string; worker: string; leaseMs: number; info: unknown }): Promise<void>;
   renew(leaseId: string, leaseMs: number, claims: readonly string[]): Promise<Renewal>;
+  /** Says what it would take; whether it does is for its listener to show. */
+  offer(offer: Offer): Promise<void>;
   end(leaseId: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -198,6 +201,7 @@ export type Notice =
   | { readonly kind: "ready"; readonly queueIds: readonly number[]; readonly late: boolean }
   | { readonly kind: "due"; readonly delayMs: number }
   | { readonly kind: "cancel"; readonly leaseId: string }
+  | { readonly kind: "handed"; readonly claim: HandedClaim }
   | { readonly kind: "breaker"; readonly id: number }
   | { readonly kind: "queues" }
   | { readonly kind: "notifications" }
@@ -235,7 +239,9 @@ export interface Store {
    */
   asLeader<T>(term: number, work: (tx: Transaction) => Promise<T>): Promise<T>;
   workers(): Promise<WorkerPresence[]>;
-  listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }>;
+  listen(hear: (notice: Notice) => void): Promise<Listener>;
+  /** Those that stand just now. */
+  offers(): Promise<Offer[]>;
   enqueueIn(
     tx: Transaction,
     jobs: readonly NewJob[],

@@ -1,26 +1,15 @@
 // Decides where the next claim looks.
 //
 // A claim walks the claim index from a remembered place (the hint) instead of over everything that was
-// taken before. The hint trails what was claimed by at least `trailMs`, so that a flush which commits
-// a little out of order is not passed by; later ones are announced ("late") and scanned for. Scans from
-// the head find what hints miss (late commits, weights not seen before), and are rationed by their cost.
+// taken before. Flushes that commit so late that the hint has passed them are announced ("late") and scanned
+// for. Scans from the head find what hints miss (late commits, weights not seen before), and are rationed by their cost.
 
 import type { Place } from "../domain/job.ts";
 import type { ClaimHint, ClaimRequest, Turned } from "../store/store.ts";
+import { Trails } from "./trails.ts";
 
-const trailMs = 100;
 const scanRation = 10;
 const scanEveryMs = 50;
-
-/** The highest places claimed: just now, at the last turn of the trail, and at the one before. */
-interface Trail {
-  readonly queueId: number;
-  readonly weight: number;
-  recent: number;
-  older: number;
-  settled: number;
-  turnedAt: number;
-}
 
 export interface FetcherOptions {
   /** With a broker: how often to look for what no hint names. */
@@ -32,7 +21,7 @@ export interface FetcherOptions {
 
 export class Fetcher {
   readonly #options: FetcherOptions;
-  readonly #trails = new Map<string, Trail>();
+  readonly #trails: Trails;
   #queueIds: readonly number[] = [];
   #rotation = 0;
   #scanAllowedAt = 0;
@@ -45,6 +34,7 @@ export class Fetcher {
 
   constructor(options: FetcherOptions) {
     this.#options = options;
+    this.#trails = new Trails(options.monotonic);
   }
 
   get queueIds(): readonly number[] {
@@ -53,9 +43,7 @@ export class Fetcher {
 
   serve(queueIds: readonly number[]): void {
     this.#queueIds = queueIds;
-    // A place in a queue that is not ours to claim from any more leads nowhere.
-    for (const [key, { queueId }] of this.#trails)
-      if (!queueIds.includes(queueId)) this.#trails.delete(key);
+    this.#trails.keepOnly(queueIds);
     this.wake(true);
   }
 
@@ -165,28 +153,11 @@ export class Fetcher {
   }
 
   note(queueId: number, weight: number, seq: number): void {
-    if (!this.#queueIds.includes(queueId)) return;
-    const key = `${queueId}:${weight}`;
-    const now = this.#now();
-    const trail = this.#trails.get(key);
-    if (trail === undefined) {
-      this.#trails.set(key, { queueId, weight, recent: seq, older: 0, settled: 0, turnedAt: now });
-      return;
-    }
-    if (now - trail.turnedAt >= trailMs) {
-      trail.settled = trail.older;
-      trail.older = trail.recent;
-      trail.turnedAt = now;
-    }
-    trail.recent = Math.max(trail.recent, seq);
+    if (this.#queueIds.includes(queueId)) this.#trails.note(queueId, weight, seq);
   }
 
   hints(): ClaimHint[] {
-    return [...this.#trails.values()].map(({ queueId, weight, settled }) => ({
-      queueId,
-      weight,
-      afterSeq: settled,
-    }));
+    return this.#trails.hints();
   }
 
   #rotated(): number[] {

@@ -37,6 +37,10 @@ export class HeldJobs {
     return [...this.#claims.keys()];
   }
 
+  holds(claimId: string): boolean {
+    return this.#claims.has(claimId);
+  }
+
   get holdsSuspect(): boolean {
     return this.#suspects > 0;
   }

@@ -31,6 +31,7 @@ export class LeaseKeeper implements Service {
   #leaseId = "";
   #renewedAt = Number.NEGATIVE_INFINITY;
   #renewing: Promise<void> | null = null;
+  #releasedBefore = 0;
 
   constructor(options: LeaseKeeperOptions) {
     this.#options = options;
@@ -68,11 +69,30 @@ export class LeaseKeeper implements Service {
     await this.#loop.stop();
   }
 
-  /** Gives the lease back; nothing may be held under it any more. */
-  async end(): Promise<void> {
-    const { session } = this.#options;
+  /**
+   * A claim that was made before this (seconds, by the database's clock) and heard of only now may have been
+   * given back by a renewal that did not list it.
+   */
+  get releasedBefore(): number {
+    return this.#releasedBefore;
+  }
+
+  /** The renewal that is under way, if there is one: it lists what was held when it began. */
+  get renewing(): Promise<void> | null {
+    return this.#renewing;
+  }
+
+  /**
+   * Gives the lease back; nothing may be held under it any more. `handed`: somebody may have claimed for it
+   * what was never heard of here, and the second of two renewals gives that back unspent.
+   */
+  async end(handed: boolean): Promise<void> {
+    const { session, leaseMs } = this.#options;
+    const leaseId = this.#leaseId;
     try {
-      if (this.#leaseId !== "") await session.end(this.#leaseId);
+      for (let renewals = 0; handed && leaseId !== "" && renewals < 2; renewals++)
+        await session.renew(leaseId, leaseMs, []);
+      if (leaseId !== "") await session.end(leaseId);
     } finally {
       await session.close();
     }
@@ -95,6 +115,8 @@ export class LeaseKeeper implements Service {
     const leaseId = this.#leaseId;
     if (leaseId === "") return this.#reopen();
     const sentAt = clock.monotonic();
+    // While its answer is not known, neither is what it gave back.
+    this.#releasedBefore = Number.POSITIVE_INFINITY;
     const renewal = await session.renew(leaseId, leaseMs, heldClaims());
     if (!renewal.renewed) {
       this.#leaseId = "";
@@ -103,6 +125,7 @@ export class LeaseKeeper implements Service {
     }
     const stalled = !this.alive;
     this.#renewedAt = sentAt;
+    this.#releasedBefore = renewal.releasedBefore;
     if (stalled) onRestored();
     if (renewal.released > 0) events.emit("claim.released", { worker, claims: renewal.released });
     if (renewal.cancels.length > 0) onCancel(renewal.cancels);
@@ -120,6 +143,7 @@ export class LeaseKeeper implements Service {
     await session.open({ leaseId, worker, leaseMs, info: info() });
     this.#leaseId = leaseId;
     this.#renewedAt = sentAt;
+    this.#releasedBefore = 0;
     events.emit("lease.opened", { worker, lease: leaseId });
   }
 }

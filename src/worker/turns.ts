@@ -8,7 +8,8 @@ import type { ClaimedJob } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { WakeUp } from "../runtime/wake-up.ts";
-import type { ClaimRequest, Store, WorkerSession } from "../store/store.ts";
+import type { ClaimRequest, HandedClaim, Store, WorkerSession } from "../store/store.ts";
+import { ClaimReader, type LostClaim } from "./claim-reader.ts";
 import { Confirmer } from "./confirmer.ts";
 import type { Fetcher } from "./fetcher.ts";
 import type { HeldJob, HeldJobs } from "./held-jobs.ts";
@@ -33,10 +34,12 @@ export interface TurnsOptions {
   readonly laneRoom: () => number;
   /** Hands jobs over; `start` starts those for which there is a slot. */
   readonly deliver: (jobs: readonly HeldJob[]) => void;
+  readonly deliverHanded: (jobs: readonly HeldJob[]) => boolean;
   readonly start: () => void;
   readonly settled: () => void;
   /** Before each turn. */
   readonly refresh: () => void;
+  readonly idle: () => void; // Before it sleeps.
   readonly delayed: (delayMs: number) => void; // Whoever promotes may have to wake earlier.
   readonly pollMs: number;
   readonly clock: Clock;
@@ -46,15 +49,13 @@ export interface TurnsOptions {
 
 const mostPerTurn = 1_000;
 
-/** Enough to ask for it again. */
-type LostClaim = Pick<ClaimRequest, "claimId" | "leaseId">;
-
 export class Turns {
   readonly #options: TurnsOptions;
   readonly #wakeUp = new WakeUp();
   readonly #laneTurns: LaneTurns;
   readonly #confirmer: Confirmer;
   readonly #settles: SettleLane;
+  readonly #reader: ClaimReader;
   #stopped = false;
   #claiming = true;
   #claimUnderWay = false;
@@ -65,12 +66,12 @@ export class Turns {
   #loop: Promise<void> = Promise.resolve();
   #batch = mostPerTurn;
   #errors = 0;
-  #lostClaims: LostClaim[] = [];
   #turnEnded: (() => void)[] = [];
 
   constructor(options: TurnsOptions) {
     this.#options = options;
     this.#laneTurns = new LaneTurns(options);
+    this.#reader = new ClaimReader(options);
     this.#confirmer = new Confirmer({ ...options, letGo: (job) => this.#letGo(job) });
     this.#settles = new SettleLane({
       ...options,
@@ -94,6 +95,11 @@ export class Turns {
 
   wake(): void {
     this.#wakeUp.wake();
+  }
+
+  hand(claim: HandedClaim): void {
+    this.#reader.hand(claim);
+    this.wake();
   }
 
   async stopClaiming(): Promise<void> {
@@ -133,7 +139,7 @@ export class Turns {
   async #turn(): Promise<boolean> {
     const { settler, hints } = this.#options;
     this.#options.refresh();
-    if (this.#lostClaims.length > 0) await this.#replayLost();
+    if (this.#reader.pending) await this.#reader.read();
     const others = settler.takeOthers(this.#batch);
     if (others.length > 0) await this.#settleOthers(others);
     const claiming = this.#mayClaim() ? this.#nextClaim() : null;
@@ -230,7 +236,7 @@ export class Turns {
     try {
       return await act();
     } catch (error) {
-      if (claim !== null) this.#lostClaims.push(claim);
+      if (claim !== null) this.#reader.lose(claim);
       throw error;
     } finally {
       this.#claimUnderWay = false;
@@ -264,20 +270,6 @@ export class Turns {
     }
   }
 
-  async #replayLost(): Promise<void> {
-    const { session, held, events, deliver, start, leaseId, settled } = this.#options;
-    for (let lost = this.#lostClaims[0]; lost !== undefined; lost = this.#lostClaims[0]) {
-      // Under a lease that was lost meanwhile, whatever it brought belongs to others.
-      const ours = lost.leaseId === leaseId();
-      const { jobs } = ours ? await session.replay(lost.claimId) : { jobs: [] };
-      this.#lostClaims.shift();
-      if (ours) events.emit("claim.replayed", { claim: lost.claimId, jobs: jobs.length });
-      deliver(held.add(lost.claimId, lost.leaseId, jobs));
-      start();
-      settled();
-    }
-  }
-
   async #recoverFrom(error: unknown): Promise<void> {
     const { clock, random, events } = this.#options;
     this.#errors++;
@@ -294,6 +286,7 @@ export class Turns {
     const poll = pollMs * (0.8 + 0.4 * random());
     const waits = claims ? [fetcher.waitMs() ?? poll, this.#laneTurns.waitMs() ?? poll] : [];
     const sleepMs = Math.min(poll, ...waits);
+    this.#options.idle();
     const woken = await this.#wakeUp.sleep(sleepMs);
     if (!woken && sleepMs === poll) fetcher.wake(true);
   }

@@ -1,15 +1,16 @@
 // A worker: claims by free slots, runs handlers, settles in batches. One connection takes the turns.
 
 import { randomUUID } from "node:crypto";
-import type { ClaimedJob } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Service } from "../runtime/service.ts";
-import type { ImmediateClaim, Notice, Queue, Store } from "../store/store.ts";
+import type { ImmediateClaim, Listener, Notice, Queue, Store } from "../store/store.ts";
 import type { Executor } from "./executor.ts";
 import { Fetcher } from "./fetcher.ts";
+import { Handovers } from "./handovers.ts";
 import { type HeldJob, HeldJobs } from "./held-jobs.ts";
 import { HintBuffer, type HintSource } from "./hint-buffer.ts";
+import { Idleness } from "./idleness.ts";
 import { LaneFetcher } from "./lane-fetcher.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { Registry } from "./registry.ts";
@@ -29,6 +30,7 @@ export interface WorkerOptions {
   readonly concurrency: number;
   /** Names ready jobs, if there is a broker. */
   readonly hints: HintSource | null;
+  readonly listener: Listener;
   readonly pollMs: number;
   readonly leaseMs: number;
   readonly renewMs: number;
@@ -54,10 +56,10 @@ export class Worker implements Service {
   readonly #lease: LeaseKeeper;
   readonly #turns: Turns;
   readonly #runner: Runner;
-  #reserved = 0;
   #state: "new" | "running" | "draining" | "stopped" = "new";
   #stopping: Promise<void> | null = null;
-  #idle: (() => void)[] = [];
+  readonly #idleness: Idleness;
+  readonly #handovers: Handovers;
 
   constructor(options: WorkerOptions) {
     const { store, registry, clock, random, events } = options;
@@ -89,8 +91,10 @@ export class Worker implements Service {
             clock,
             events,
           });
+    const lease = store.lease(`lease ${options.name}`);
+    this.#idleness = new Idleness(() => this.#held.empty && this.#settler.pending === 0, clock);
     this.#lease = new LeaseKeeper({
-      session: store.lease(`lease ${options.name}`),
+      session: lease,
       worker: options.name,
       leaseMs: options.leaseMs,
       renewMs: options.renewMs,
@@ -114,6 +118,22 @@ export class Worker implements Service {
       mayStart: () => this.#lease.alive,
       onEnded: () => this.#turns.wake(),
     });
+    this.#handovers = new Handovers({
+      ...options,
+      ...{ worker: options.name, session: lease, lease: this.#lease },
+      // One slot starts jobs in the order of their acknowledgement: nothing may come on two ways.
+      listener: options.hints === null && options.concurrency > 1 ? options.listener : null,
+      fetcher: this.#fetcher,
+      held: this.#held,
+      room: () => this.#room(),
+      slots: () => options.concurrency - this.#runner.taken,
+      runMs: () => this.#runner.runMs,
+      isIdle: () => this.#isIdle,
+      deliver: (jobs) => this.#deliver(jobs),
+      release: (jobs) => this.#runner.release(jobs),
+      delivered: () => this.#delivered(),
+      hand: (claim) => this.#turns.hand(claim),
+    });
     this.#turns = new Turns({
       session: store.worker(`worker ${options.name}`),
       store,
@@ -129,8 +149,10 @@ export class Worker implements Service {
       room: () => this.#room(),
       laneRoom: () => this.#room(mostAheadInLanes),
       deliver: (jobs) => this.#deliver(jobs),
+      deliverHanded: (jobs) => this.#handovers.deliver(jobs),
       start: () => this.#runner.startWaiting(),
-      settled: () => this.#noteIdle(),
+      settled: () => this.#idleness.note(),
+      idle: () => this.#handovers.consider(),
       delayed: options.onDelayed,
       pollMs: options.pollMs,
       clock,
@@ -173,7 +195,7 @@ export class Worker implements Service {
       if (plain || lanes) this.#turns.wake();
     } else if (notice.kind === "cancel" && notice.leaseId === this.#lease.leaseId) {
       this.#lease.wake();
-    }
+    } else if (notice.kind === "handed") this.#handovers.heard(notice.claim);
   }
 
   hinted(queueId: number): void {
@@ -188,45 +210,18 @@ export class Worker implements Service {
   readonly refresh = () => this.#served.reread().then(() => this.#turns.claimed()); // it may be from before
 
   #serve(plain: readonly number[], controlled: readonly number[]): void {
+    this.#handovers.withdraw();
     this.#fetcher.serve(plain);
     this.#lanes.serve(controlled);
     this.#turns.wake();
   }
 
-  /** Takes fresh jobs of these queues straight from the flush that inserts them. */
   offer(jobs: readonly { queueId: number; type: string }[]): ImmediateClaim | null {
-    const room = this.#room();
-    if (this.#state !== "running" || room === 0 || this.#turns.claimUnderWay) return null;
-    if (!this.#fetcher.idle || this.#hints?.idle === false) return null;
-    const { queueIds } = this.#fetcher;
-    const count = this.#options.registry.leading(jobs.slice(0, room), queueIds);
-    if (count === 0) return null;
-    const claimId = randomUUID();
-    this.#held.expect(claimId);
-    this.#reserved += count;
-    return {
-      claimId,
-      leaseId: this.#lease.leaseId,
-      count,
-      hints: this.#fetcher.hints(),
-      queueIds: [...queueIds],
-    };
+    return this.#state === "running" ? this.#handovers.offer(jobs) : null;
   }
 
-  /** The flush is through: these jobs are ours, or (an empty list) the offer was not taken. */
-  take(
-    claim: ImmediateClaim,
-    jobs: readonly (ClaimedJob & { weight: number })[],
-    lastSeq: number | null,
-  ): void {
-    this.#reserved -= claim.count;
-    const last = jobs.at(-1);
-    if (last !== undefined && lastSeq !== null)
-      this.#fetcher.note(last.queueId, last.weight, lastSeq);
-    this.#deliver(this.#held.add(claim.claimId, claim.leaseId, jobs));
-    this.#runner.startWaiting();
-    this.#noteIdle();
-    this.#turns.wake();
+  take(...taken: Parameters<Handovers["take"]>): void {
+    this.#handovers.take(...taken);
   }
 
   async stop(): Promise<void> {
@@ -241,18 +236,20 @@ export class Worker implements Service {
     }
     this.#state = "draining";
     const { drainMs, leaseMs, events, name } = this.#options;
+    const withdrawn = this.#handovers.close();
     await this.#turns.stopClaiming();
     await this.#hints?.close();
     this.#runner.release();
-    await this.#idleWithin(drainMs);
+    await this.#idleness.within(drainMs);
     const released = this.#runner.releaseRunning();
     // Without an answer for a whole lease: the jobs are others' to take anyway.
-    await this.#idleWithin(leaseMs);
+    await this.#idleness.within(leaseMs);
+    await withdrawn;
     await this.#turns.stop();
     await this.#hints?.close();
     await this.#lease.stop();
     await this.#lease
-      .end()
+      .end(this.#handovers.mayBeUnheard)
       .catch((error) => events.emit("service.failed", { service: "lease-keeper", error }));
     await this.#turns.close();
     this.#state = "stopped";
@@ -263,12 +260,25 @@ export class Worker implements Service {
   #room(mostAhead?: number): number {
     if (this.#state !== "running" || !this.#lease.alive) return 0;
     const { taken, runMs } = this.#runner;
-    return roomFor(this.#options.concurrency, runMs, taken + this.#reserved, mostAhead);
+    return roomFor(this.#options.concurrency, runMs, taken + this.#handovers.reserved, mostAhead);
   }
 
   #deliver(jobs: readonly HeldJob[]): void {
     if (this.#state === "running") this.#runner.accept(jobs);
     else this.#runner.release(jobs);
+    this.#handovers.note(jobs.length);
+  }
+
+  /** Nothing was left when it looked last, and it is not looking now. */
+  get #isIdle(): boolean {
+    return this.#fetcher.idle && this.#hints?.idle !== false && !this.#turns.claimUnderWay;
+  }
+
+  /** Outside a turn. */
+  #delivered(): void {
+    this.#runner.startWaiting();
+    this.#idleness.note();
+    this.#turns.wake();
   }
 
   #resume(): void {
@@ -280,21 +290,5 @@ export class Worker implements Service {
     const { events, name } = this.#options;
     events.emit("lease.lost", { worker: name, lease: lost, jobs: this.#held.size });
     this.#runner.loseLease(lost);
-  }
-
-  async #idleWithin(ms: number): Promise<void> {
-    if (this.#isIdle) return;
-    const idle = new AbortController();
-    this.#idle.push(() => idle.abort());
-    await this.#options.clock.sleep(ms, idle.signal);
-  }
-
-  get #isIdle(): boolean {
-    return this.#held.empty && this.#settler.pending === 0;
-  }
-
-  #noteIdle(): void {
-    if (!this.#isIdle) return;
-    for (const resolve of this.#idle.splice(0)) resolve();
   }
 }

@@ -128,6 +128,27 @@ test("fault 4: a job that was claimed with its own enqueue survives the lost ans
   expect(trial.about(id, "start")).toHaveLength(1);
 });
 
+test("fault 4: a job that was handed to a worker elsewhere survives the lost answer and runs once", async () => {
+  const process = await trial.start();
+  const producer = await Millrace.connect({ databaseUrl: proxy.url, logLevel: "silent" });
+  const resolved: boolean[] = [];
+  producer.events.on("flush.resolved", ({ committed }) => resolved.push(committed));
+  void proxy.loseAnswer("client", "flush_one_and_hand");
+  const ids: string[] = [];
+  do {
+    ids.push((await producer.enqueue(chaosJob, { kind: "quick" })).id);
+    await trial.end(ids.at(-1) ?? "");
+  } while (resolved.length === 0);
+  expect(resolved).toEqual([true]);
+  for (const id of ids.slice(-2)) {
+    expect(await trial.end(id)).toMatchObject({ state: "completed", attempt: 1, crashCount: 0 });
+    expect(await trial.historyRows(id)).toBe(1);
+    expect(trial.about(id, "start")).toHaveLength(1);
+  }
+  expect(process.of("job.settle_refused")).toEqual([]);
+  await producer.stop();
+});
+
 test("fault 5: a claim whose answer is lost is asked for again and brings the same jobs", async () => {
   const process = await startBehindProxy();
   const lost = proxy.loseAnswer("server", "lost-claim");

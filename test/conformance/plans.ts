@@ -5,15 +5,20 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { uuidv7 } from "../../src/runtime/uuid.ts";
-import { replayClaim } from "../../src/store/postgres/claim.ts";
+import { handedClaim, replayClaim } from "../../src/store/postgres/claim.ts";
 import { enqueueJobs } from "../../src/store/postgres/enqueue.ts";
-import { flushAndClaimJobs, flushJobs, registerProducer } from "../../src/store/postgres/flush.ts";
+import {
+  flushAndClaimJobs,
+  flushAndHandJob,
+  flushJobs,
+  registerProducer,
+} from "../../src/store/postgres/flush.ts";
 import { findLapsed } from "../../src/store/postgres/lapsed.ts";
 import { renewLease } from "../../src/store/postgres/lease.ts";
 import { expireDue, promoteDue } from "../../src/store/postgres/promote.ts";
 import { settleJobs, settleLapsedJobs } from "../../src/store/postgres/settle.ts";
 import { takeTurn } from "../../src/store/postgres/turn.ts";
-import type { ClaimHint, NewJob } from "../../src/store/store.ts";
+import type { ClaimHint, Listener, NewJob } from "../../src/store/store.ts";
 import { type ExplainedPlan, Explainer } from "../support/explain.ts";
 import { openTestStore, type TestStore } from "../support/store.ts";
 import {
@@ -48,10 +53,12 @@ export function planTests({ rows, statistics }: PlanOptions): void {
     let opened: TestStore;
     let stage: Stage;
     let queueId: number;
+    let listener: Listener;
 
     beforeAll(async () => {
       opened = await openTestStore();
       stage = new Stage(opened);
+      listener = await stage.store.listen(() => {});
       for (const table of ["job", "scheduled_job", "claim", "lease", "queue", "producer"])
         await stage.sql(`alter table millrace.${table} set (autovacuum_enabled = false)`);
       const crowd = await stage.queue();
@@ -66,7 +73,10 @@ export function planTests({ rows, statistics }: PlanOptions): void {
         }
       }
     }, 600_000);
-    afterAll(() => stage?.close());
+    afterAll(async () => {
+      await listener?.close();
+      await stage?.close();
+    });
 
     async function fill(owner: number) {
       const columns = "id, created_at, queue_id, weight, max_attempts, type, tenant, payload";
@@ -142,6 +152,7 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       await explain("promote", () => promoteDue(connection, batch));
       await explain("expire", () => expireDue(connection, batch, stage.process));
       held = await claimBy("turn by scan", null);
+      const claimedTo = lastSeq();
       await explain("renew", () => renewLease(connection, leaseId, 60_000, [uuidv7()]));
       await stage.endLease(leaseId);
       await explain("find lapsed", () => findLapsed(connection));
@@ -163,6 +174,24 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       };
       await explain("flush and claim", () =>
         flushAndClaimJobs(connection, request(6, stage.jobs(queueId, 1)), claim),
+      );
+      await drainQueue();
+      const offer = {
+        leaseId: await stage.openLease(),
+        offerId: uuidv7(),
+        leaseLeftMs: 1_000,
+        channel: "handed",
+      };
+      const handover = { ...offer, claimId: uuidv7(), afterSeq: claimedTo, jobText: "" };
+      const jobs = stage.jobs(queueId, 1);
+      await stage.lease.offer({ ...offer, queueIds: [queueId], types: null, hints: [] });
+      await listener.stand(offer.leaseId, offer.channel);
+      const handed = await explain("flush and hand", () =>
+        flushAndHandJob(connection, request(7, jobs), handover),
+      );
+      expect(handed.claimedAt).not.toBeNull();
+      await explain("handed", () =>
+        handedClaim(connection, { ...handover, jobId: jobs[0]?.id ?? "" }),
       );
       await drainQueue();
       return plans;

@@ -7,6 +7,7 @@ import { claim } from "./claim.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { enqueue } from "./enqueue.ts";
 import { enqueueInTransaction } from "./enqueue-in.ts";
+import { handover } from "./handover.ts";
 import { laneVisits } from "./lane-visits.ts";
 import { lanes } from "./lanes.ts";
 import { lapse } from "./lapse.ts";
@@ -49,6 +50,7 @@ const topics: Record<string, Topic> = {
   upkeep,
   retention,
   notices,
+  "handover to a worker elsewhere": handover,
   notifier,
   webhooks,
   breakers,

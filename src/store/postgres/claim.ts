@@ -3,7 +3,7 @@
 // `ctid = any(array(…))` keeps the plan the same whatever the statistics. Claims by hint are on the way
 // of every pickup and look at nothing else; suspects (lane −1) are found by scans.
 
-import type { Claimed, ClaimRequest } from "../store.ts";
+import type { Claimed, ClaimRequest, HandedClaim } from "../store.ts";
 import { claimedColumns, toJobs, type Usual, unusual } from "./claimed-row.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
@@ -138,6 +138,13 @@ const replay = statement(
     and claim_id = $1::uuid`,
 );
 
+// Whoever hears of a claim may ask for it; only the lease that it was made for is told.
+const handed = statement(
+  "claim_handed",
+  `select ${claimedColumns(null)}, ctid from millrace.job where id = $2::uuid and claim_id = $1::uuid
+    and exists (select from millrace.claim where id = $1::uuid and lease_id = $3::uuid)`,
+);
+
 export const claimParameters = (claim: ClaimRequest, usual: Usual): (string | null)[] => [
   ...wayParameters(claim),
   usual.type,
@@ -180,4 +187,10 @@ function wayParameters(claim: ClaimRequest): (string | null)[] {
 /** The same claim id returns the same jobs, as far as they are still held under it. */
 export async function replayClaim(connection: Connection, claimId: string): Promise<Claimed> {
   return { jobs: toJobs(claimId, await connection.rows(replay, [claimId]), unusual) };
+}
+
+export async function handedClaim(connection: Connection, claim: HandedClaim): Promise<Claimed> {
+  const { claimId, leaseId, jobId } = claim;
+  const rows = await connection.rows(handed, [claimId, jobId, leaseId]);
+  return { jobs: toJobs(claimId, rows, unusual) };
 }

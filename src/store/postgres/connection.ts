@@ -16,7 +16,7 @@ export interface ConnectionOptions {
   readonly random: () => number;
   readonly queryTimeoutMs: number;
   readonly settings?: Readonly<Record<string, string>>;
-  readonly onNotification?: (payload: string) => void;
+  readonly onNotification?: (payload: string, channel: string) => void;
   /** Runs on each new connection before anybody else's query. */
   readonly onConnect?: (client: pg.Client) => Promise<void>;
 }
@@ -212,7 +212,9 @@ export class Connection implements Runner {
     const client = new pg.Client(clientConfig(this.#options));
     client.on("error", (error) => this.#drop(client, error));
     client.on("end", () => this.#drop(client, new Error("connection ended")));
-    client.on("notification", (message) => this.#options.onNotification?.(message.payload ?? ""));
+    client.on("notification", ({ payload = "", channel }) =>
+      this.#options.onNotification?.(payload, channel),
+    );
     this.#opening = client;
     try {
       await client.connect();

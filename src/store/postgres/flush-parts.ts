@@ -14,6 +14,7 @@ export const clearOf = (
   queueId: string,
   weight: string,
   afterSeq: string,
+  also = "",
 ) => `clear as materialized (
     select not exists (
       select from millrace.job j
@@ -22,7 +23,7 @@ export const clearOf = (
       order by j.seq limit 1
     ) and (
       select q.paused_at is null and q.is_active from millrace.queue q where q.id = ${queueId}
-    ) as yes
+    )${also} as yes
   )`;
 
 export const countEnqueued = (queueIds: string) =>

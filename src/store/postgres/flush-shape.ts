@@ -2,9 +2,11 @@
 // only what differs comes in rows. Most flushes have jobs that differ in id and payload alone; those of keys
 // and tenants differ in one or two columns more.
 
-import type { ImmediateClaim, NewJob } from "../store.ts";
+import type { Handover, ImmediateClaim, NewJob } from "../store.ts";
 import { clearOf, countAlike, countEnqueued, type Flush, fence } from "./flush-parts.ts";
 import { isCounted, oneLine } from "./job-columns.ts";
+import { handedText } from "./notices.ts";
+import { offerStands } from "./offers.ts";
 import { arrayText, type Statement, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
 
@@ -164,16 +166,38 @@ function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
   return [`${ids}}`, lines];
 }
 
+const ways = {
+  /** For a worker of this process, which hears of it with the answer. */
+  claim: {
+    own: 3,
+    also: () => "",
+    notify: () =>
+      "case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end",
+  },
+  /** For one elsewhere, which is told what it got. */
+  hand: {
+    own: 8,
+    also: ([, leaseId, , offerId, leftMs]: string[]) =>
+      ` and ${offerStands(`${leaseId}::uuid`, `${offerId}::uuid`, `${leftMs}::int`)}`,
+    notify: ([, , , , , channel, notice, job]: string[]) =>
+      `case when yes then pg_notify(${channel}::text,
+        ${notice}::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ${job}::text)
+      when $4::text is not null then pg_notify($3::text, $4::text) end`,
+  },
+};
+
 // One job for a worker that waits for it: stored as claimed, unless an older one is ready or the queue rests.
 // Every pickup there waits for this, so it says nothing that most jobs do not need.
-function flushOneAndClaim(rare: boolean): Statement {
+function flushOneAnd(way: keyof typeof ways, rare: boolean): Statement {
   const stored = columnsOf({ rare });
-  const [claimId, leaseId, afterSeq] = [0, 1, 2].map((n) => parameter(stored.length + n));
+  const { own, also, notify } = ways[way];
+  const parameters = Array.from({ length: own }, (_, n) => parameter(stored.length + n));
+  const [claimId, leaseId, afterSeq] = parameters;
   const deadline = rare ? `now() + ${parameter(runtimeColumn)}::int * interval '1 ms'` : "null";
   return statement(
-    `flush_one_and_claim${rare ? "_rare" : ""}`,
+    `flush_one_and_${way}${rare ? "_rare" : ""}`,
     `with ${fence},
-  ${clearOf("$8::int", "$9::smallint", `${afterSeq}::bigint`)},
+  ${clearOf("$8::int", "$9::smallint", `${afterSeq}::bigint`, also(parameters))},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
       ${namesOf(stored)})
@@ -186,12 +210,24 @@ function flushOneAndClaim(rare: boolean): Statement {
     select ${claimId}::uuid, ${leaseId}::uuid, ${deadline}, array[$6::uuid] from fence, clear where yes
   ),
   counted as (${countAlike("$8::int", "$5::bigint")})
-  select yes, (base + 1)::float8, now(), case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end
-  from fence, clear`,
+  select yes, (base + 1)::float8, now(), ${notify(parameters)} from fence, clear`,
   );
 }
 
-const oneAndClaim = { common: flushOneAndClaim(false), rare: flushOneAndClaim(true) };
+const both = (way: keyof typeof ways) => ({
+  common: flushOneAnd(way, false),
+  rare: flushOneAnd(way, true),
+});
+const flushOne = { claim: both("claim"), hand: both("hand") };
+
+function oneFlush(way: keyof typeof ways, flush: Flush, own: readonly string[]): ShapedFlush {
+  const { rare } = differences(flush.jobs);
+  const values = columnsOf({ rare }).map((column) => sameFor(flush.jobs, column));
+  return {
+    source: flushOne[way][rare ? "rare" : "common"],
+    values: [...firstValues(flush), ...values, ...own],
+  };
+}
 
 const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush) => [
   ...[String(flushNo), producer, channel, notice, String(jobs.length)],
@@ -200,13 +236,17 @@ const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush) => [
 
 /** For one job and one hint. */
 export function claimedFlush(flush: Flush, claim: ImmediateClaim): ShapedFlush {
-  const { rare } = differences(flush.jobs);
-  const values = columnsOf({ rare }).map((column) => sameFor(flush.jobs, column));
   const afterSeq = String(claim.hints[0]?.afterSeq ?? 0);
-  return {
-    source: rare ? oneAndClaim.rare : oneAndClaim.common,
-    values: [...firstValues(flush), ...values, claim.claimId, claim.leaseId, afterSeq],
-  };
+  return oneFlush("claim", flush, [claim.claimId, claim.leaseId, afterSeq]);
+}
+
+/** For one job. */
+export function handedFlush(flush: Flush, handover: Handover): ShapedFlush {
+  const { claimId, leaseId, offerId, afterSeq, leaseLeftMs, channel, jobText } = handover;
+  const notice = handedText({ claimId, leaseId, jobId: flush.jobs[0]?.id ?? "" });
+  const claimed = [claimId, leaseId, String(afterSeq), offerId, String(leaseLeftMs)];
+  const told = [channel, notice, jobText === null ? "" : `\n${jobText}`];
+  return oneFlush("hand", flush, [...claimed, ...told]);
 }
 
 export interface ShapedFlush {

@@ -3,7 +3,7 @@
 // The producer's row numbers the flush. When the answer to a flush is lost, `resolveFlush` says
 // exactly whether it was committed, and at the same time makes a late arrival of it do nothing.
 
-import type { ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
+import type { Handover, ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import {
   clearOf,
@@ -13,7 +13,7 @@ import {
   fence,
   parameters,
 } from "./flush-parts.ts";
-import { claimedFlush, type Placing, shapedFlush } from "./flush-shape.ts";
+import { claimedFlush, handedFlush, type Placing, shapedFlush } from "./flush-shape.ts";
 import { alikeParameters, newJobNames, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -176,6 +176,15 @@ export async function flushAndClaimJobs(
           String(claim.hints[0]?.afterSeq ?? 0),
         ]);
   return flushedAndClaimed(rows);
+}
+
+export async function flushAndHandJob(
+  connection: Connection,
+  flush: Flush,
+  handover: Handover,
+): Promise<FlushedAndClaimed> {
+  const { source, values } = handedFlush(flush, handover);
+  return flushedAndClaimed(await connection.rows(source, values));
 }
 
 function flushedAndClaimed([row]: unknown[][]): FlushedAndClaimed {

@@ -25,7 +25,8 @@ const renew = statement(
   )
   select (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels,
     (select json_agg(c.id) from millrace.claim c
-      where c.lease_id = r.id and c.created_at < r.before and c.id <> all ($3::uuid[])) as unlisted
+      where c.lease_id = r.id and c.created_at < r.before and c.id <> all ($3::uuid[])) as unlisted,
+    date_part('epoch', r.before) as before
   from renewed r`,
 );
 
@@ -82,14 +83,12 @@ export async function renewLease(
   leaseMs: number,
   claims: readonly string[],
 ): Promise<Renewal> {
-  const rows = await connection.query<{ cancels: string[] | null; unlisted: string[] | null }>(
-    renew,
-    [leaseId, String(leaseMs), arrayText(claims)],
-  );
-  const row = rows[0];
-  if (row === undefined) return { renewed: false, cancels: [], released: 0 };
+  type Row = { cancels: string[] | null; unlisted: string[] | null; before: number };
+  const values = [leaseId, String(leaseMs), arrayText(claims)];
+  const [row] = await connection.query<Row>(renew, values);
+  if (row === undefined) return { renewed: false, cancels: [], released: 0, releasedBefore: 0 };
   const released = row.unlisted === null ? 0 : await release(connection, leaseId, row.unlisted);
-  return { renewed: true, cancels: row.cancels ?? [], released };
+  return { renewed: true, cancels: row.cancels ?? [], released, releasedBefore: row.before };
 }
 
 /** Apart from the renewal, which must not wait for anybody's lock; what fails is tried at the next one. */

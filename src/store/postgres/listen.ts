@@ -1,9 +1,11 @@
 import pg from "pg";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
-import type { Notice } from "../store.ts";
+import type { Listener, Notice } from "../store.ts";
 import type { Database } from "./database.ts";
-import { parseNotice } from "./notices.ts";
+import { parseHanded, parseNotice } from "./notices.ts";
+import { leaveOffer, standOffer } from "./offers.ts";
+import { statement } from "./statement.ts";
 
 interface Context {
   readonly clock: Clock;
@@ -14,14 +16,26 @@ export async function listen(
   database: Database,
   hear: (notice: Notice) => void,
   { clock, events }: Context,
-): Promise<{ close(): Promise<void> }> {
-  const channel = pg.escapeIdentifier(database.channel);
+): Promise<Listener> {
+  const standing = new Set<string>();
+  /** Of leases: what is told there is for them alone. */
+  const channels = new Set<string>();
+  const listenTo = (channel: string) => `listen ${pg.escapeIdentifier(channel)}`;
   let closed = false;
   const connection = database.reserve("listener", {
-    onConnect: async (client) => void (await client.query(`listen ${channel}`)),
-    onNotification: (text) => {
-      const notice = parseNotice(text);
-      if (notice !== null) hear(notice);
+    onConnect: async (client) => {
+      standing.clear();
+      channels.clear();
+      await client.query(listenTo(database.channel));
+    },
+    onNotification: (text, channel) => {
+      if (channel === database.channel) {
+        const notice = parseNotice(text);
+        if (notice !== null) hear(notice);
+      } else {
+        const claim = parseHanded(text);
+        if (claim !== null) hear({ kind: "handed", claim });
+      }
     },
   });
   // The connection is idle by nature, so its loss shows only here; meanwhile polling covers.
@@ -40,6 +54,16 @@ export async function listen(
   };
   await connection.connect();
   return {
+    stands: (leaseId) => standing.has(leaseId),
+    stand: async (leaseId, channel) => {
+      if (standing.has(leaseId)) return;
+      if (!channels.has(channel)) await connection.query(statement("", listenTo(channel)));
+      channels.add(channel);
+      if (await standOffer(connection, leaseId)) standing.add(leaseId);
+    },
+    leave: async (leaseId) => {
+      if (standing.delete(leaseId)) await leaveOffer(connection, leaseId);
+    },
     close: async () => {
       closed = true;
       off();

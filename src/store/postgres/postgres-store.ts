@@ -20,7 +20,7 @@ import type {
 import type { TriggerStore } from "../triggers.ts";
 import type { NotifierSession, WebhookStore } from "../webhook.ts";
 import { createBreakerStore } from "./breaker-store.ts";
-import { replayClaim } from "./claim.ts";
+import { handedClaim, replayClaim } from "./claim.ts";
 import { Habits } from "./claimed-row.ts";
 import { cancelJob, deleteJob } from "./close.ts";
 import { Database } from "./database.ts";
@@ -34,6 +34,7 @@ import { closeLease, openLease, renewLease } from "./lease.ts";
 import { listen } from "./listen.ts";
 import { noticeTexts } from "./notices.ts";
 import { notifierSession } from "./notifications.ts";
+import { describeOffer, listOffers } from "./offers.ts";
 import { listWorkers } from "./presence.ts";
 import { PostgresProducer } from "./producer.ts";
 import {
@@ -49,7 +50,7 @@ import { findJobByKey, findJobs, settledOutcomes } from "./read.ts";
 import { findForeign, identityOf, listReadyPlaces } from "./ready-places.ts";
 import { createServiceStore } from "./service-store.ts";
 import { settleOrSingly, takeTurnOrSingly } from "./settle-singly.ts";
-import { statement } from "./statement.ts";
+import { rowsOf, statement } from "./statement.ts";
 import { openTriggerSession, type WithPartitions } from "./trigger-session.ts";
 import { triggerStore } from "./triggers.ts";
 import { openUpkeep } from "./upkeep-session.ts";
@@ -112,6 +113,7 @@ export class PostgresStore implements Store {
       turn: (turn) => this.#withPartitions(() => takeTurnOrSingly(connection, turn, habits)),
       claimLanes: (request) => claimLanes(connection, request),
       replay: (claimId) => replayClaim(connection, claimId),
+      handed: (claim) => handedClaim(connection, claim),
       settle: (settlements, worker, process) =>
         this.#withPartitions(() => settleOrSingly(connection, settlements, { worker, process })),
       close: () => connection.close(),
@@ -134,6 +136,7 @@ export class PostgresStore implements Store {
     return {
       open: (lease) => openLease(connection, lease),
       renew: (leaseId, leaseMs, claims) => renewLease(connection, leaseId, leaseMs, claims),
+      offer: (offer) => describeOffer(connection, offer),
       end: (leaseId) => closeLease(connection, leaseId),
       close: () => connection.close(),
     };
@@ -175,8 +178,12 @@ export class PostgresStore implements Store {
     return fencePatienceMs(this.#options.leaderTtlMs);
   }
 
-  listen(hear: (notice: Notice) => void): Promise<{ close(): Promise<void> }> {
+  listen(hear: (notice: Notice) => void) {
     return listen(this.#database, hear, this.#options);
+  }
+
+  offers() {
+    return listOffers(this.#database);
   }
 
   async enqueueIn(
@@ -283,18 +290,4 @@ export class PostgresStore implements Store {
   close(): Promise<void> {
     return this.#database.close();
   }
-}
-
-/** Drivers answer with `{ rows }` or with the rows themselves. */
-function rowsOf(answer: unknown): Record<string, unknown>[] {
-  if (Array.isArray(answer)) return answer;
-  if (
-    typeof answer === "object" &&
-    answer !== null &&
-    "rows" in answer &&
-    Array.isArray(answer.rows)
-  ) {
-    return answer.rows;
-  }
-  throw new TypeError("tx.query must answer with rows, or with an object that has rows");
 }

@@ -4,11 +4,18 @@ import { randomUUID } from "node:crypto";
 import { MillraceError } from "../../domain/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
-import type { Flushed, FlushOptions, NewJob, ProducerSession } from "../store.ts";
+import type { Flushed, FlushOptions, Handover, NewJob, ProducerSession } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { answersOfCommitted, enqueueJobs, needsTransaction } from "./enqueue.ts";
 import { isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
-import { flushAndClaimJobs, flushJobs, registerProducer, sendNotice, wasFlushed } from "./flush.ts";
+import {
+  flushAndClaimJobs,
+  flushAndHandJob,
+  flushJobs,
+  registerProducer,
+  sendNotice,
+  wasFlushed,
+} from "./flush.ts";
 import type { RunStatement } from "./statement.ts";
 
 export interface ProducerOptions {
@@ -35,7 +42,8 @@ export class PostgresProducer implements ProducerSession {
     const deadline = clock.monotonic() + patienceMs;
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#attempt(jobs, tries === 1 ? options : { ...options, claim: undefined });
+        const again = { ...options, claim: undefined, handover: undefined };
+        return await this.#attempt(jobs, tries === 1 ? options : again);
       } catch (error) {
         if (kind === "named" && isLockTimeout(error))
           throw new MillraceError("KEY_BUSY", undefined, { cause: error });
@@ -53,21 +61,21 @@ export class PostgresProducer implements ProducerSession {
 
   async #attempt(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
     const { connection, channel, kind } = this.#options;
-    const { notice, claim, atomic = false } = options;
+    const { notice, claim, handover, atomic = false } = options;
     const producer = this.#producer ?? (await this.#register());
     const request = { producer, flushNo: this.#flushNo + 1, channel, notice, jobs };
     let flushed: Flushed | null;
     if (kind === "named") flushed = await this.#flushNamed(request, atomic);
-    else if (claim === undefined) {
+    else if (claim === undefined && handover === undefined) {
       const placing = options.places === true ? "told" : "silent";
       const { flushed: done, places } = await flushJobs(connection, request, placing);
       flushed = done ? { ...accepted(jobs), places } : null;
     } else {
-      const {
-        flushed: done,
-        claimedAt,
-        lastSeq,
-      } = await flushAndClaimJobs(connection, request, claim);
+      const claimed =
+        claim === undefined
+          ? flushAndHandJob(connection, request, handover as Handover)
+          : flushAndClaimJobs(connection, request, claim);
+      const { flushed: done, claimedAt, lastSeq } = await claimed;
       flushed = done ? { ...accepted(jobs), claimedAt, lastSeq } : null;
     }
     if (flushed === null) {

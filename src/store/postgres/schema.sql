@@ -366,6 +366,8 @@ CREATE TABLE millrace.lease (
   renewed_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone NOT NULL,
   info json,
+  offer_id uuid,
+  offer json,
   CONSTRAINT lease_pkey PRIMARY KEY (id)
 ) WITH (fillfactor=50);
 ALTER TABLE millrace.lease ENABLE ROW LEVEL SECURITY;

@@ -73,3 +73,17 @@ function quoted(value: string): string {
   if (plain.test(value) && value.toUpperCase() !== "NULL") return value;
   return `"${value.replace(/["\\]/g, "\\$&")}"`;
 }
+
+/** Drivers answer with `{ rows }` or with the rows themselves. */
+export function rowsOf(answer: unknown): Record<string, unknown>[] {
+  if (Array.isArray(answer)) return answer;
+  if (
+    typeof answer === "object" &&
+    answer !== null &&
+    "rows" in answer &&
+    Array.isArray(answer.rows)
+  ) {
+    return answer.rows;
+  }
+  throw new TypeError("tx.query must answer with rows, or with an object that has rows");
+}

@@ -1,0 +1,166 @@
+// Jobs that come claimed already: by a flush of this process, which asks first, or by one elsewhere, which has
+// gone by our standing offer. See docs/design/handover.md.
+
+import { randomUUID } from "node:crypto";
+import type { ClaimedJob } from "../domain/job.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
+import type { HandedClaim, ImmediateClaim, LeaseSession, Listener } from "../store/store.ts";
+import type { Fetcher } from "./fetcher.ts";
+import { parseFresh } from "./fresh-job.ts";
+import type { HeldJob, HeldJobs } from "./held-jobs.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { Registry } from "./registry.ts";
+import { type Described, StandingOffer } from "./standing-offer.ts";
+
+export interface HandoversOptions {
+  readonly worker: string;
+  readonly session: Pick<LeaseSession, "offer">;
+  /** null: nobody elsewhere is offered anything. */
+  readonly listener: Listener | null;
+  readonly registry: Registry;
+  readonly fetcher: Fetcher;
+  readonly held: HeldJobs;
+  readonly lease: Pick<LeaseKeeper, "leaseId" | "renewing" | "releasedBefore">;
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  readonly room: () => number;
+  /** Slots in which a job would start at once. */
+  readonly slots: () => number;
+  /** How long runs take. */
+  readonly runMs: () => number;
+  /** Nothing was left when this worker looked last, and it is not looking now. */
+  readonly isIdle: () => boolean;
+  readonly deliver: (jobs: readonly HeldJob[]) => void;
+  readonly release: (jobs: readonly HeldJob[]) => void;
+  /** Something was delivered outside a turn. */
+  readonly delivered: () => void;
+  /** There is a claim to read. */
+  readonly hand: (claim: HandedClaim) => void;
+  readonly clock: Clock;
+  readonly events: Events;
+}
+
+/** Whoever's runs take longer may be busy for so long without saying so, and gains nothing by a handover. */
+const quickRunMs = 100;
+
+export class Handovers {
+  readonly #options: HandoversOptions;
+  readonly #standing: StandingOffer;
+  #reserved = 0;
+
+  constructor(options: HandoversOptions) {
+    this.#options = options;
+    this.#standing = new StandingOffer({
+      ...options,
+      leaseId: () => options.lease.leaseId,
+      free: () => options.slots() - this.#reserved,
+      describe: () => this.#describe(),
+    });
+  }
+
+  /** Places that are kept for jobs of flushes under way. */
+  get reserved(): number {
+    return this.#reserved;
+  }
+
+  /** May somebody have claimed something under this lease of which nothing was heard? */
+  get mayBeUnheard(): boolean {
+    return this.#standing.wasMade;
+  }
+
+  consider(): void {
+    this.#standing.consider();
+  }
+
+  note(jobs: number): void {
+    this.#standing.note(jobs);
+  }
+
+  /** Its queues are others now. */
+  withdraw(): void {
+    this.#standing.withdraw();
+  }
+
+  close(): Promise<void> {
+    return this.#standing.close();
+  }
+
+  /** Takes fresh jobs of these queues straight from the flush that inserts them. */
+  offer(jobs: readonly { queueId: number; type: string }[]): ImmediateClaim | null {
+    const { room, isIdle, fetcher, registry, held, lease } = this.#options;
+    const free = room();
+    if (free === 0 || !isIdle()) return null;
+    const { queueIds } = fetcher;
+    const count = registry.leading(jobs.slice(0, free), queueIds);
+    if (count === 0) return null;
+    const claimId = randomUUID();
+    held.expect(claimId);
+    this.#reserved += count;
+    const { leaseId } = lease;
+    return { claimId, leaseId, count, hints: fetcher.hints(), queueIds: [...queueIds] };
+  }
+
+  /** The flush is through: these jobs are ours, or (an empty list) the offer was not taken. */
+  take(
+    claim: ImmediateClaim,
+    jobs: readonly (ClaimedJob & { weight: number })[],
+    lastSeq: number | null,
+  ): void {
+    const { fetcher, held, deliver, delivered } = this.#options;
+    this.#reserved -= claim.count;
+    const last = jobs.at(-1);
+    if (last !== undefined && lastSeq !== null) fetcher.note(last.queueId, last.weight, lastSeq);
+    deliver(held.add(claim.claimId, claim.leaseId, jobs));
+    delivered();
+  }
+
+  /** Somebody says that this claim was made for a worker. */
+  heard(claim: HandedClaim): void {
+    const { held, lease, hand } = this.#options;
+    if (claim.leaseId !== lease.leaseId || held.holds(claim.claimId)) return;
+    held.expect(claim.claimId);
+    const open = () => {
+      if (!this.#openNow(claim)) hand(claim);
+    };
+    // A renewal under way does not list it, and may give it back; none that begins later does.
+    if (lease.renewing === null) open();
+    else lease.renewing.then(open, open);
+  }
+
+  /** Takes the job out of its notice; false: it has to be read. */
+  #openNow(claim: HandedClaim): boolean {
+    const { held, lease, fetcher, events, worker, delivered } = this.#options;
+    const { claimId, leaseId, fresh } = claim;
+    if (fresh === undefined || leaseId !== lease.leaseId) return false;
+    if (!(fresh.at >= lease.releasedBefore)) return false;
+    const job = parseFresh(fresh.text, claim, new Date(fresh.at * 1_000));
+    if (job === null) return false;
+    fetcher.note(job.queueId, job.weight, fresh.seq);
+    const kept = this.deliver(held.add(claimId, leaseId, [job]));
+    events.emit("handover.received", { worker, claim: claimId, jobs: 1, kept });
+    delivered();
+    return true;
+  }
+
+  /** False: there was no room, and they go back unspent. */
+  deliver(jobs: readonly HeldJob[]): boolean {
+    const { room, deliver, release } = this.#options;
+    const kept = room() >= jobs.length;
+    if (kept) deliver(jobs);
+    else {
+      this.#standing.withdraw();
+      release(jobs);
+    }
+    return kept;
+  }
+
+  #describe(): Described | null {
+    const { leaseMs, renewMs, registry, fetcher, slots, room, runMs, isIdle } = this.#options;
+    const { queueIds } = fetcher;
+    if (!isIdle() || queueIds.length === 0 || runMs() >= quickRunMs) return null;
+    if (room() === 0 || slots() <= this.#reserved) return null;
+    const leaseLeftMs = Math.max(0, Math.floor(leaseMs - 1.5 * renewMs));
+    return { queueIds, types: registry.types, hints: fetcher.hints(), leaseLeftMs };
+  }
+}

@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { defineJob } from "../../src/index.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { Events } from "../../src/runtime/events.ts";
+import type { HandedClaim } from "../../src/store/store.ts";
+import { Fetcher } from "../../src/worker/fetcher.ts";
+import { Handovers } from "../../src/worker/handovers.ts";
+import { type HeldJob, HeldJobs } from "../../src/worker/held-jobs.ts";
+import { Registry } from "../../src/worker/registry.ts";
+import { createGate } from "../support/gate.ts";
+
+/** A worker that nothing is asked of but what it does with claims it hears of. */
+function stage() {
+  const held = new HeldJobs();
+  const toRead: string[] = [];
+  const delivered: HeldJob[] = [];
+  const lease = {
+    leaseId: randomUUID(),
+    renewing: null as Promise<void> | null,
+    releasedBefore: 50,
+  };
+  const fetcher = new Fetcher({
+    ...{ directEveryMs: null, types: null },
+    monotonic: () => 0,
+    newClaimId: () => randomUUID(),
+  });
+  const handovers = new Handovers({
+    ...{ worker: "w", listener: null, fetcher, held, lease, leaseMs: 15_000, renewMs: 5_000 },
+    ...{ clock: systemClock, events: new Events() },
+    session: { offer: async () => {} },
+    registry: new Registry([defineJob({ type: "work", run: () => 1 })]),
+    room: () => 10,
+    slots: () => 10,
+    runMs: () => 1,
+    isIdle: () => true,
+    deliver: (jobs) => void delivered.push(...jobs),
+    release: () => {},
+    delivered: () => {},
+    hand: ({ claimId }) => void toRead.push(claimId),
+  });
+  const claim = (at?: number): HandedClaim => {
+    const ids = { claimId: randomUUID(), leaseId: lease.leaseId, jobId: randomUUID() };
+    const text = `${JSON.stringify({ id: ids.jobId, type: "work", queueId: 1, weight: 5 })}\n1`;
+    return at === undefined ? ids : { ...ids, fresh: { text, at, seq: 1 } };
+  };
+  return { handovers, held, lease, toRead, delivered, claim };
+}
+
+test("a claim is registered as soon as it is heard of, and read after the renewal under way", async () => {
+  const { handovers, held, lease, toRead, delivered, claim } = stage();
+  const renewal = createGate();
+  lease.renewing = renewal.opened;
+  const [long, short] = [claim(), claim(60)];
+  handovers.heard(long);
+  handovers.heard(short);
+  expect(held.claims).toEqual([long.claimId, short.claimId]);
+  await new Promise(setImmediate);
+  expect([toRead, delivered]).toEqual([[], []]);
+  renewal.open();
+  await new Promise(setImmediate);
+  expect(toRead).toEqual([long.claimId]);
+  expect(delivered.map(({ job }) => job.token.claimId)).toEqual([short.claimId]);
+});
+
+test("a job is believed only if no renewal can have given it back, and read otherwise", async () => {
+  const { handovers, lease, toRead, delivered, claim } = stage();
+  const [old, young, unknown] = [claim(49.9), claim(50), claim(60)];
+  handovers.heard(old);
+  handovers.heard(young);
+  expect(toRead).toEqual([old.claimId]);
+  expect(delivered.map(({ job }) => job.id)).toEqual([young.jobId]);
+  lease.releasedBefore = Number.POSITIVE_INFINITY;
+  lease.renewing = Promise.reject(new Error("no answer"));
+  handovers.heard(unknown);
+  await new Promise(setImmediate);
+  expect(toRead).toEqual([old.claimId, unknown.claimId]);
+});
+
+test("what is for another lease, or held already, is left alone", async () => {
+  const { handovers, held, lease, toRead, delivered, claim } = stage();
+  handovers.heard({ ...claim(60), leaseId: randomUUID() });
+  expect(held.claims).toEqual([]);
+  const twice = claim(60);
+  handovers.heard(twice);
+  handovers.heard(twice);
+  expect(delivered).toHaveLength(1);
+  // Whoever reads it finds that it belongs to others.
+  const lost = claim(60);
+  lease.renewing = Promise.resolve();
+  handovers.heard(lost);
+  lease.leaseId = randomUUID();
+  await lease.renewing;
+  expect(delivered).toHaveLength(1);
+  expect(toRead).toEqual([lost.claimId]);
+});
