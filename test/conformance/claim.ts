@@ -47,9 +47,9 @@ export const claim: Topic = (stage) => {
 
   it("tells of each job what is its own, however unlike the one before", async () => {
     const queueId = await stage().queue();
+    const work = { type: "work", tenant: "acme", maxAttempts: 5 };
     const kinds = [
-      { type: "work", tenant: "acme", maxAttempts: 5 },
-      { type: "work", tenant: "acme", maxAttempts: 1 },
+      ...[work, { ...work, maxAttempts: 1 }],
       { type: "work", tenant: "globex", maxAttempts: 1 },
       { type: "other", tenant: "globex", maxAttempts: 7 },
     ];
@@ -57,11 +57,9 @@ export const claim: Topic = (stage) => {
     await stage().put(...jobs);
     const hint = { queueId, weight: 5, afterSeq: 0 };
     const ways = [null, [hint], [hint, { ...hint, weight: 6 }]];
-    const claimed = [];
-    for (let n = 0; n < jobs.length; n += 3)
-      claimed.push(
-        ...(await stage().claim(queueId, { hints: ways[(n / 3) % 3] ?? null, limit: 3 })),
-      );
+    const claimed: Claim[] = [];
+    for (const hints of [...ways, null])
+      claimed.push(...(await stage().claim(queueId, { hints, limit: 3 })));
     const told = ({ id, type, tenant, maxAttempts }: ReturnType<Stage["job"]> | Claim) =>
       [id, type, tenant, maxAttempts].join();
     expect(claimed.map(told)).toEqual(jobs.map(told));
@@ -71,9 +69,14 @@ export const claim: Topic = (stage) => {
 
   it("serves several queues at once, up to the limit", async () => {
     const [one, two] = [await stage().queue(), await stage().queue()];
-    await stage().put(...stage().jobs(one, 5), ...stage().jobs(two, 5));
-    expect(await stage().claim([one, two], { limit: 7 })).toHaveLength(7);
-    expect(await stage().claim([one, two], { limit: 7 })).toHaveLength(3);
+    const jobs = [...stage().jobs(one, 5), ...stage().jobs(two, 5)];
+    await stage().put(...jobs, stage().job(two, { weight: 8 }));
+    const first = await stage().claim([one, two], { limit: 7 });
+    const rest = await stage().claim([one, two], { limit: 7 });
+    expect([first.length, rest.length]).toEqual([7, 4]);
+    const queueOf = new Map(jobs.map(({ id, queueId }) => [id, queueId]));
+    for (const { id, queueId, weight } of [...first, ...rest])
+      expect([queueId, weight]).toEqual(queueOf.has(id) ? [queueOf.get(id), 5] : [two, 8]);
   });
 
   it("passes over what somebody else is just taking, however it looks", async () => {

@@ -4,7 +4,14 @@
 // of every pickup and look at nothing else; suspects (lane −1) are found by scans.
 
 import type { Claimed, ClaimRequest, HandedClaim } from "../store.ts";
-import { claimedColumns, toJobs, type Usual, unusual } from "./claimed-row.ts";
+import {
+  claimedColumns,
+  toJobs,
+  type Usual,
+  unusual,
+  usualCount,
+  usualParameters,
+} from "./claimed-row.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -83,7 +90,7 @@ const take = (tids: string) => `claimed as (
   ${record("claimed")}`;
 
 const told = (parameters: number) => ({
-  parameters: parameters + 3,
+  parameters: parameters + usualCount,
   columns: claimedColumns(parameters + 1),
 });
 
@@ -147,9 +154,7 @@ const handed = statement(
 
 export const claimParameters = (claim: ClaimRequest, usual: Usual): (string | null)[] => [
   ...wayParameters(claim),
-  usual.type,
-  usual.tenant,
-  String(usual.maxAttempts),
+  ...usualParameters(usual),
 ];
 
 function wayParameters(claim: ClaimRequest): (string | null)[] {

@@ -10,10 +10,28 @@ export interface Usual {
   readonly type: string;
   readonly tenant: string;
   readonly maxAttempts: number;
+  readonly queueId: number;
+  readonly weight: number;
 }
 
 /** Nothing is like this. */
-export const unusual: Usual = Object.freeze({ type: "", tenant: "", maxAttempts: 0 });
+export const unusual: Usual = Object.freeze({
+  ...{ type: "", tenant: "", maxAttempts: 0, queueId: 0, weight: 0 },
+});
+
+const names = ["type", "tenant", "max_attempts", "queue_id", "weight"] as const;
+const types = ["text", "text", "smallint", "int", "smallint"];
+
+/** How many parameters say what is usual. */
+export const usualCount = names.length;
+
+export const usualParameters = (usual: Usual): string[] => [
+  usual.type,
+  usual.tenant,
+  String(usual.maxAttempts),
+  String(usual.queueId),
+  String(usual.weight),
+];
 
 /** What one who claims has learned of what to expect. */
 export class Habits {
@@ -24,7 +42,10 @@ export class Habits {
   }
 
   learn(jobs: readonly Usual[]): void {
-    this.#usual = jobs.at(-1) ?? this.#usual;
+    const last = jobs.at(-1);
+    if (last === undefined) return;
+    const { type, tenant, maxAttempts, queueId, weight } = last;
+    this.#usual = { type, tenant, maxAttempts, queueId, weight };
   }
 }
 
@@ -32,17 +53,12 @@ const unless = (column: string, usual: string) => `nullif(${column}, ${usual})`;
 
 /** The columns of a claimed row but for its place; `first` is the parameter that names the usual type. */
 export function claimedColumns(first: number | null): string {
-  const [type, tenant, maxAttempts] =
-    first === null
-      ? ["type", "tenant", "max_attempts"]
-      : [
-          unless("type", `$${first}::text`),
-          unless("tenant", `$${first + 1}::text`),
-          unless("max_attempts", `$${first + 2}::smallint`),
-        ];
-  return `id, ${unless("claim_no", "1")}, ${type}, queue_id, ${tenant}, ${unless("attempt", "1")}, ${maxAttempts},
+  const [type, tenant, maxAttempts, queueId, weight] = names.map((name, i) =>
+    first === null ? name : unless(name, `$${first + i}::${types[i]}`),
+  );
+  return `id, ${unless("claim_no", "1")}, ${type}, ${queueId}, ${tenant}, ${unless("attempt", "1")}, ${maxAttempts},
     ${unless("crash_count", "0")}, payload, date_part('epoch', created_at), date_part('epoch', started_at),
-    weight, seq::float8,
+    ${weight}, seq::float8,
     case when ready_at > created_at
         or num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0
       then json_build_array(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline,
@@ -90,7 +106,7 @@ class ClaimedRow implements ClaimedJob, Place {
     this.id = row[0] as string;
     this.token = { claimId, claimNo: (row[1] as number | null) ?? 1 };
     this.type = (row[2] as string | null) ?? usual.type;
-    this.queueId = row[3] as number;
+    this.queueId = (row[3] as number | null) ?? usual.queueId;
     this.tenant = (row[4] as string | null) ?? usual.tenant;
     this.attempt = (row[5] as number | null) ?? 1;
     this.maxAttempts = (row[6] as number | null) ?? usual.maxAttempts;
@@ -98,7 +114,7 @@ class ClaimedRow implements ClaimedJob, Place {
     this.payload = row[8];
     this.#createdAt = row[9] as number;
     this.#startedAt = row[10] as number;
-    this.weight = row[11] as number;
+    this.weight = (row[11] as number | null) ?? usual.weight;
     this.seq = row[12] as number;
     const rare = (row[13] as Rare | null) ?? nothingRare;
     this.maxRuntimeMs = rare[0];
