@@ -212,7 +212,7 @@ test("triggers are listed with their next fire times, and switched off and on", 
   const settings = { type: "TIME", cron: "0 3 * * *", timeZone: "Europe/Berlin" } as const;
   const { id } = await millrace.triggers.create({ ...settings, name: "nightly", job: later });
   expect((await runHere("triggers")).out).toMatch(
-    /^nightly +yes +- +in \d+h.* +0 3 \* \* \* Europe\/Berlin +later +default/m,
+    /^nightly +yes +- +in \d+[smhd].* +0 3 \* \* \* Europe\/Berlin +later +default/m,
   );
   const shown = await runHere("triggers", "show", "nightly", "--count", "3", "--json");
   const times = JSON.parse(shown.out).next_fire_times;
