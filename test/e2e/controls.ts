@@ -41,9 +41,11 @@ export function controlsSuite(dashboard: Dashboard): void {
     expect(limited).toMatchObject({ throttle: { limit: 20, windowMs: 500 }, fair: false });
     expect(limited).toMatchObject({ capacity: null, keyThrottle: null, maxAttempts: 3 });
     const path = `/api/audit?action=queue_update&target=${limited?.id}`;
-    const { entries } = await dashboard.call("GET", path);
-    const changed = ["capacity", "concurrency", "fair", "throttle"];
-    expect(entries[0].details.changed.sort()).toEqual(changed);
+    const changed = async (): Promise<string[]> =>
+      (await dashboard.call("GET", path)).entries[0].details.changed;
+    // The entry follows the change, before the page is answered.
+    await until("it is noted", async () => !(await changed()).includes("description"));
+    expect((await changed()).sort()).toEqual(["capacity", "concurrency", "fair", "throttle"]);
     await page.getByText("of 500").waitFor({ state: "detached" });
 
     await page.getByLabel("Start, at most").fill("");
