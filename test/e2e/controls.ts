@@ -56,8 +56,11 @@ export function controlsSuite(dashboard: Dashboard): void {
     await confirm(page, "Pause", { reason: "the bank sleeps" });
     await button(page, `Resume ${name}`).waitFor();
     expect((await queueOf(name))?.paused).toBe(true);
-    const paused = await audited(dashboard, String(await queueId(dashboard, name)), "queue_pause");
-    expect(paused?.reason).toBe("the bank sleeps");
+    const id = String(await queueId(dashboard, name));
+    await until("it is noted", async () => {
+      const paused = await audited(dashboard, id, "queue_pause");
+      return paused?.reason === "the bank sleeps";
+    });
     await button(page, `Resume ${name}`).click();
     await confirm(page, "Resume");
     await button(page, `Pause ${name}`).waitFor();
