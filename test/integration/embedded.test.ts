@@ -168,6 +168,25 @@ test("kill -9 during the very first start: the next start begins again", async (
   expect((await readdir(place.dataDir)).sort()).toEqual(["cluster", "password", "server.log"]);
 });
 
+test("an initdb that outlives its process, and still writes, does not stop the next start", async () => {
+  const folder = join(place.dataDir, "unfinished-0123456789ab", "cluster");
+  await mkdir(folder, { recursive: true });
+  const write = `const { mkdirSync, writeFileSync } = require("node:fs");
+    for (let n = 0; n < 3_000; n++) { mkdirSync("d" + n); writeFileSync("d" + n + "/file", "x"); }`;
+  const orphan = spawn(process.execPath, ["-e", write], { cwd: folder, stdio: "ignore" });
+  const ended = new Promise((resolve) => orphan.once("close", resolve));
+  try {
+    await until("it is at work", async () => (await readdir(folder)).length > 100);
+    const next = place.hold();
+    expect(await next.opened()).toMatchObject({ joined: false });
+    await next.stop();
+    expect((await readdir(place.dataDir)).sort()).toEqual(["cluster", "password", "server.log"]);
+    await ended;
+  } finally {
+    orphan.kill("SIGKILL");
+  }
+});
+
 test("a pid file whose process id now belongs to another process does not stop the start", async () => {
   const first = place.hold();
   await first.opened();

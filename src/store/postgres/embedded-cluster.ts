@@ -157,9 +157,11 @@ async function initdb(
   }
 }
 
+/** The initdb of a process that was killed may still be writing there. */
 async function removeUnfinished(layout: Layout): Promise<void> {
   const names = await readdir(layout.dataDir);
+  const patiently = { recursive: true, force: true, maxRetries: 20, retryDelay: 50 };
   for (const name of names.filter((name) => name.startsWith(unfinished))) {
-    await rm(join(layout.dataDir, name), { recursive: true, force: true });
+    await rm(join(layout.dataDir, name), patiently);
   }
 }
