@@ -166,12 +166,12 @@ export class Enqueuer {
     const offer = controlled ? null : this.#offer(jobs);
     const started = clock.monotonic();
     const places = offer === null && broker?.canPut === true && !controlled;
-    const lone = offer === null && !controlled && jobs.length === 1 ? jobs[0] : undefined;
-    const handover = lone === undefined ? null : (offers?.find(lone) ?? null);
+    const others = offer === null && !controlled ? offers : null;
+    const handover = others?.find(jobs) ?? null;
     let flushed: Flushed | null = null;
     try {
       flushed = await session.flush(jobs, {
-        notice: places ? null : this.#notice(jobs, started),
+        notice: places ? null : this.#notice(jobs, started, handover !== null),
         places,
         claim: offer?.claim,
         handover: handover ?? undefined,
@@ -186,12 +186,12 @@ export class Enqueuer {
         );
     }
     answer(calls, flushed.answers);
-    if (lone !== undefined) offers?.stored(lone, handover, flushed);
+    others?.stored(jobs, handover, flushed);
     if (flushed.places !== null) return this.#hint(flushed.places);
     if (places) await this.#notify(readyQueues(jobs));
     this.#tell(
       jobs,
-      flushed.claimedAt === null ? 0 : (offer?.claim.count ?? 1),
+      flushed.claimedAt === null ? 0 : (offer?.claim.count ?? jobs.length),
       clock.monotonic() - started,
     );
   }
@@ -228,17 +228,18 @@ export class Enqueuer {
 
   /**
    * A small flush is somebody waiting for a pickup: its notice rides with the commit. Under load one
-   * notice in a while does, and the rest are sent together soon after.
+   * notice in a while does, and the rest are sent together soon after. Where a handover is tried, the notice
+   * goes out only if it fails.
    */
-  #notice(jobs: readonly NewJob[], now: number): string | null {
+  #notice(jobs: readonly NewJob[], now: number, tried: boolean): string | null {
     const ready = readyQueues(jobs);
     if (ready.size === 0) return this.#options.notices.due(shortestDelay(jobs));
-    if (jobs.length > smallFlush && now - this.#noticeAt < noticeEveryMs) {
+    if (!tried && jobs.length > smallFlush && now - this.#noticeAt < noticeEveryMs) {
       for (const id of ready) this.#owedNotices.add(id);
       this.#noticeTimer ??= setTimeout(() => void this.#sendOwed(), noticeEveryMs);
       return null;
     }
-    this.#noticeAt = now;
+    if (!tried) this.#noticeAt = now;
     return this.#options.notices.ready(ready);
   }
 

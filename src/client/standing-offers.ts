@@ -1,11 +1,12 @@
 // What workers elsewhere offer to take straight from a flush, as remembered for a second. It is read after
-// lone flushes only, never before one, and nobody waits for it. See docs/design/handover.md.
+// flushes only, never before one, and nobody waits for it. See docs/design/handover.md.
 
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
+import { areAlike } from "../store/alike.ts";
 import type { Flushed, Handover, NewJob, Offer } from "../store/store.ts";
-import { jobText } from "../worker/fresh-job.ts";
+import { jobText, jobTexts } from "../worker/fresh-job.ts";
 import { Trails } from "../worker/trails.ts";
 
 export interface StandingOffersOptions {
@@ -16,49 +17,88 @@ export interface StandingOffersOptions {
 }
 
 const freshMs = 1_000;
-/** By then a worker that was just busy has said whether it is quiet again. */
-const readAfterMs = 300;
+/** While nothing is handed over although somebody offers. */
+const soonMs = 200;
+/** By then a worker that was just busy has said what it would take; if not, it is asked again, more rarely. */
+const readAfterMs = 100;
+const readLastAfterMs = 2_000;
+/** Order is looked after; who commits later than this may be overtaken. */
+const trailMs = 30;
+const shortestPauseMs = 10;
+const longestPauseMs = 320;
 
 export class StandingOffers {
   readonly #options: StandingOffersOptions;
   readonly #trails: Trails;
   #offers: readonly Offer[] = [];
+  #handing = false;
+  #pauseMs = 0;
+  #triesAgainAt = Number.NEGATIVE_INFINITY;
   #readAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #closed = false;
 
   constructor(options: StandingOffersOptions) {
     this.#options = options;
-    this.#trails = new Trails(() => options.clock.monotonic());
+    this.#trails = new Trails(() => options.clock.monotonic(), trailMs);
   }
 
-  /** One of those that serve this job, whichever. */
-  find(job: NewJob): Handover | null {
-    if (this.#offers.length === 0) return null;
-    const { queueId, type, weight } = job;
-    const fitting = this.#offers.filter((offer) => serves(offer, queueId, type));
+  /** One of those that serve these jobs, whichever. */
+  find(jobs: readonly NewJob[]): Handover | null {
+    const [first] = jobs;
+    if (this.#offers.length === 0 || first === undefined) return null;
+    if (this.#options.clock.monotonic() < this.#triesAgainAt) return null;
+    // A lone one may be like no other.
+    if (jobs.length > 1 && !areAlike(jobs)) return null;
+    const { queueId, type, weight } = first;
+    const fitting = this.#offers.filter(
+      (offer) => offer.atOnce >= jobs.length && serves(offer, queueId, type),
+    );
     const offer = fitting[Math.floor(this.#options.random() * fitting.length)];
     if (offer === undefined) return null;
-    const { leaseId, offerId, channel, leaseLeftMs } = offer;
+    const { leaseId, offerId, channel, leaseLeftMs, most } = offer;
     const afterSeq = Math.max(
       hintOf(offer, queueId, weight),
       this.#trails.afterSeq(queueId, weight),
     );
     // From the head of the queue the look for an older job may have to pass whatever was there before.
     if (afterSeq === 0) return null;
-    const claimed = { claimId: randomUUID(), afterSeq, jobText: jobText(job) };
-    return { leaseId, offerId, channel, leaseLeftMs, ...claimed };
+    const texts = jobs.length === 1 ? jobText(first) : jobTexts(jobs);
+    const claimId = randomUUID();
+    return texts && { claimId, leaseId, offerId, channel, leaseLeftMs, most, afterSeq, texts };
   }
 
-  /** A lone job was stored, with a handover if there was an offer for it. */
-  stored(job: NewJob, handover: Handover | null, { claimedAt, lastSeq }: Flushed): void {
-    if (handover !== null && claimedAt === null) this.#forget(handover);
-    else if (handover !== null) {
-      if (lastSeq !== null) this.#trails.note(job.queueId, job.weight, lastSeq);
-      const { id, queueId } = job;
-      this.#options.events.emit("handover.made", { id, queueId, lease: handover.leaseId });
-    }
+  /** They were stored, with a handover if there was an offer for them. */
+  stored(jobs: readonly NewJob[], handover: Handover | null, flushed: Flushed): void {
+    const [first] = jobs;
+    this.#handing = handover !== null && flushed.claimedAt !== null;
+    if (handover !== null && first !== undefined) this.#tried(jobs, first, handover, flushed);
     this.#readIfOld();
+  }
+
+  #tried(
+    jobs: readonly NewJob[],
+    { id, queueId, weight }: NewJob,
+    { leaseId }: Handover,
+    { claimedAt, lastSeq }: Flushed,
+  ): void {
+    if (claimedAt === null) this.#refused(leaseId);
+    else {
+      this.#pauseMs = 0;
+      if (lastSeq !== null) this.#trails.note(queueId, weight, lastSeq);
+      const event = { id, jobs: jobs.length, queueId, lease: leaseId };
+      this.#options.events.emit("handover.made", event);
+    }
+  }
+
+  /** It is gone, or full, or something older waits: others are as good, or it takes a moment. */
+  #refused(leaseId: string): void {
+    if (this.#offers.length > 1)
+      this.#offers = this.#offers.filter((offer) => offer.leaseId !== leaseId);
+    else {
+      this.#pauseMs = Math.min(longestPauseMs, Math.max(shortestPauseMs, 2 * this.#pauseMs));
+      this.#triesAgainAt = this.#options.clock.monotonic() + this.#pauseMs;
+    }
   }
 
   close(): void {
@@ -66,19 +106,19 @@ export class StandingOffers {
     if (this.#timer !== null) clearTimeout(this.#timer);
   }
 
-  /** It has gone, or something older waits: others are as good as before. */
-  #forget({ leaseId }: Handover): void {
-    this.#offers = this.#offers.filter((offer) => offer.leaseId !== leaseId);
-  }
-
   #readIfOld(): void {
     if (this.#closed || this.#timer !== null) return;
-    if (this.#options.clock.monotonic() - this.#readAt < freshMs) return;
-    this.#timer = setTimeout(() => void this.#read(), readAfterMs);
+    const patienceMs = this.#handing || this.#offers.length === 0 ? freshMs : soonMs;
+    if (this.#options.clock.monotonic() - this.#readAt < patienceMs) return;
+    this.#readIn(readAfterMs);
+  }
+
+  #readIn(ms: number): void {
+    this.#timer = setTimeout(() => void this.#read(ms), ms);
     this.#timer.unref();
   }
 
-  async #read(): Promise<void> {
+  async #read(afterMs: number): Promise<void> {
     this.#timer = null;
     this.#readAt = this.#options.clock.monotonic();
     try {
@@ -87,6 +127,9 @@ export class StandingOffers {
       // Whatever is wrong there shows elsewhere; without offers jobs are claimed as always.
       this.#offers = [];
     }
+    // Whoever is idle by now may say more in a moment: how far it has claimed, for one.
+    if (this.#handing || this.#closed || this.#timer !== null) return;
+    if (2 * afterMs <= readLastAfterMs) this.#readIn(2 * afterMs);
   }
 }
 

@@ -93,7 +93,7 @@ export interface EventMap {
   "offer.made": { worker: string; lease: string };
   "offer.withdrawn": { worker: string; lease: string };
   /** By whoever stored the job. */
-  "handover.made": { id: string; queueId: number; lease: string };
+  "handover.made": { id: string; jobs: number; queueId: number; lease: string };
   /** By the worker; without room for it, it is given back at once. No jobs: there was nothing under that claim. */
   "handover.received": { worker: string; claim: string; jobs: number; kept: boolean };
   "reclaim.waited": {

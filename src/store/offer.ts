@@ -1,4 +1,4 @@
-// A worker's standing offer to take lone jobs from whoever stores them, and what comes of it. See
+// A worker's standing offer to take jobs straight from whoever stores them, and what comes of it. See
 // docs/design/handover.md.
 
 import type { ClaimHint } from "./claimed.ts";
@@ -15,23 +15,37 @@ export interface Offer {
   readonly channel: string;
   /** A worker that has less of its lease left than this has not renewed in time. */
   readonly leaseLeftMs: number;
+  /** How many jobs it would take in one go, ... */
+  readonly atOnce: number;
+  /** ... and how many its claims may hold then. */
+  readonly most: number;
 }
 
-/** Claims a lone job for somebody else's worker while inserting it, if the offer still stands. */
-export interface Handover extends Pick<Offer, "leaseId" | "offerId" | "channel" | "leaseLeftMs"> {
+/** Claims a flush for somebody else's worker while inserting it, if the offer still stands. */
+export interface Handover
+  extends Pick<Offer, "leaseId" | "offerId" | "channel" | "leaseLeftMs" | "most"> {
   readonly claimId: string;
   readonly afterSeq: number;
-  /** The job itself, which goes along; null: it is to be read. */
-  readonly jobText: string | null;
+  /** The jobs themselves, which go along, each text with a notice of its own; none: they are to be read. */
+  readonly texts: readonly string[];
 }
 
 /** A claim that somebody has made for this lease. */
 export interface HandedClaim {
   readonly claimId: string;
   readonly leaseId: string;
-  readonly jobId: string;
-  /** The job itself, when it was claimed (seconds, by the database's clock), and its place in the order. */
-  readonly fresh?: { readonly text: string; readonly at: number; readonly seq: number };
+  /** null: several. */
+  readonly jobId: string | null;
+  /** The jobs themselves, when they were claimed (seconds, by the database's clock), and the first one's place. */
+  readonly fresh?: FreshJobs;
+}
+
+export interface FreshJobs {
+  readonly texts: readonly string[];
+  /** Where they lie, if that is known. */
+  readonly tids: string | null;
+  readonly at: number;
+  readonly seq: number;
 }
 
 /** Hears notices, and shows for which leases they are heard: that ends with its connection. */

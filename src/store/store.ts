@@ -18,7 +18,7 @@ import type { NotifierSession, WebhookStore } from "./webhook.ts";
 
 export type { Claimed, ClaimHint } from "./claimed.ts";
 export type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
-export type { HandedClaim, Handover, Listener, Offer } from "./offer.ts";
+export type { FreshJobs, HandedClaim, Handover, Listener, Offer } from "./offer.ts";
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 export type { Settled, Settlement } from "./settlement.ts";
 export type { LapsedJob, LapsedLease, LeaseCensus, Promoted, UpkeepSession } from "./upkeep.ts";

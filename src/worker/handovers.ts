@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import type { ClaimedJob } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
-import type { HandedClaim, ImmediateClaim, LeaseSession, Listener } from "../store/store.ts";
+import type { HandedClaim, ImmediateClaim, LeaseSession, Listener, Offer } from "../store/store.ts";
 import type { Fetcher } from "./fetcher.ts";
 import { parseFresh } from "./fresh-job.ts";
 import type { HeldJob, HeldJobs } from "./held-jobs.ts";
@@ -25,8 +25,10 @@ export interface HandoversOptions {
   readonly leaseMs: number;
   readonly renewMs: number;
   readonly room: () => number;
-  /** Slots in which a job would start at once. */
-  readonly slots: () => number;
+  /** How many jobs there is room for that nobody here has asked for. */
+  readonly unasked: () => number;
+  /** How many it would take in one go, and how many it may have then. */
+  readonly handed: () => Pick<Offer, "atOnce" | "most">;
   /** How long runs take. */
   readonly runMs: () => number;
   /** Nothing was left when this worker looked last, and it is not looking now. */
@@ -54,7 +56,6 @@ export class Handovers {
     this.#standing = new StandingOffer({
       ...options,
       leaseId: () => options.lease.leaseId,
-      free: () => options.slots() - this.#reserved,
       describe: () => this.#describe(),
     });
   }
@@ -73,8 +74,8 @@ export class Handovers {
     this.#standing.consider();
   }
 
-  note(jobs: number): void {
-    this.#standing.note(jobs);
+  note(): void {
+    this.#standing.note();
   }
 
   /** Its queues are others now. */
@@ -128,25 +129,26 @@ export class Handovers {
     else lease.renewing.then(open, open);
   }
 
-  /** Takes the job out of its notice; false: it has to be read. */
+  /** Takes the jobs out of their notice; false: they have to be read. */
   #openNow(claim: HandedClaim): boolean {
     const { held, lease, fetcher, events, worker, delivered } = this.#options;
     const { claimId, leaseId, fresh } = claim;
     if (fresh === undefined || leaseId !== lease.leaseId) return false;
     if (!(fresh.at >= lease.releasedBefore)) return false;
-    const job = parseFresh(fresh.text, claim, new Date(fresh.at * 1_000));
-    if (job === null) return false;
-    fetcher.note(job.queueId, job.weight, fresh.seq);
-    const kept = this.deliver(held.add(claimId, leaseId, [job]));
-    events.emit("handover.received", { worker, claim: claimId, jobs: 1, kept });
+    const jobs = parseFresh(claim);
+    const last = jobs?.at(-1);
+    if (jobs === null || last === undefined) return false;
+    fetcher.note(last.queueId, last.weight, fresh.seq + jobs.length - 1);
+    const kept = this.deliver(held.add(claimId, leaseId, jobs));
+    events.emit("handover.received", { worker, claim: claimId, jobs: jobs.length, kept });
     delivered();
     return true;
   }
 
   /** False: there was no room, and they go back unspent. */
   deliver(jobs: readonly HeldJob[]): boolean {
-    const { room, deliver, release } = this.#options;
-    const kept = room() >= jobs.length;
+    const { unasked, deliver, release } = this.#options;
+    const kept = unasked() >= jobs.length;
     if (kept) deliver(jobs);
     else {
       this.#standing.withdraw();
@@ -156,11 +158,10 @@ export class Handovers {
   }
 
   #describe(): Described | null {
-    const { leaseMs, renewMs, registry, fetcher, slots, room, runMs, isIdle } = this.#options;
+    const { leaseMs, renewMs, registry, fetcher, room, runMs, handed } = this.#options;
     const { queueIds } = fetcher;
-    if (!isIdle() || queueIds.length === 0 || runMs() >= quickRunMs) return null;
-    if (room() === 0 || slots() <= this.#reserved) return null;
+    if (queueIds.length === 0 || runMs() >= quickRunMs || room() === 0) return null;
     const leaseLeftMs = Math.max(0, Math.floor(leaseMs - 1.5 * renewMs));
-    return { queueIds, types: registry.types, hints: fetcher.hints(), leaseLeftMs };
+    return { queueIds, types: registry.types, hints: fetcher.hints(), leaseLeftMs, ...handed() };
   }
 }

@@ -51,3 +51,17 @@ export function roomFor(
   const most = ahead === 0 ? mostPerClaim : Math.min(mostPerClaim, (concurrency + ahead) >> 1);
   return Math.max(0, Math.min(most, free));
 }
+
+const mostHandedAhead = 4_000;
+
+/** How many jobs others may give it in one go, and how many it may have then that are not settled. */
+export const handedTo = (concurrency: number, runMs: number) => ({
+  atOnce: roomFor(concurrency, runMs, 0),
+  most: concurrency + aheadOf(concurrency, runMs, mostHandedAhead),
+});
+
+/** For what it was given: whoever gives cannot know what others give in the same moment. */
+export function roomUnasked(concurrency: number, runMs: number, taken: number): number {
+  const isQuick = aheadOf(concurrency, runMs) > 0;
+  return Math.max(0, (isQuick ? 2 : 1) * handedTo(concurrency, runMs).most - taken);
+}

@@ -1,5 +1,5 @@
-// Offers to take lone jobs straight from whoever stores them, while this worker is quiet. Only a hint: what
-// comes of it without room is given back. See docs/design/handover.md.
+// Offers to take jobs straight from whoever stores them, while this worker has room. Only a hint: what comes of
+// it without room is given back. See docs/design/handover.md.
 
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Clock } from "../runtime/clock.ts";
@@ -12,23 +12,19 @@ export interface StandingOfferOptions {
   /** null: nothing is offered here. */
   readonly listener: Listener | null;
   readonly leaseId: () => string;
-  /** Slots in which a job would start at once. */
-  readonly free: () => number;
+  readonly room: () => number;
   /** What could be handed over now; null: nothing. */
   readonly describe: () => Described | null;
   readonly clock: Clock;
   readonly events: Events;
 }
 
-/** Since more than a few jobs came at once. */
-const quietMs = 200;
 /** Whoever is idle for a moment only need not say so. */
 const idleMs = 20;
-/** Quick runs are over by then, and the slot is free again. */
+/** Quick runs are over by then, and there is room again. */
 const fullMs = 10;
-const describeEveryMs = 5_000;
-/** More jobs than these in one claim are no lone ones. */
-const fewJobs = 3;
+const describeEveryMs = 1_000;
+const againMs = 250;
 const mostHints = 200;
 
 export type Described = Omit<Offer, "leaseId" | "offerId" | "channel">;
@@ -39,12 +35,12 @@ interface Told {
   readonly channel: string;
   readonly queues: string;
   readonly hints: readonly ClaimHint[];
+  readonly most: number;
   readonly at: number;
 }
 
 export class StandingOffer {
   readonly #options: StandingOfferOptions;
-  #busyAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #fullTimer: NodeJS.Timeout | null = null;
   /** The lease under which it is to stand. */
@@ -64,19 +60,17 @@ export class StandingOffer {
     return this.#stood !== null && this.#stood === this.#options.leaseId();
   }
 
-  /** There is nothing to do: if it stays like that, lone jobs are welcome. */
+  /** There may be room, or something new to say. */
   consider(): void {
     if (this.#timer !== null || this.#closed || this.#options.listener === null) return;
     if (this.#stands && !this.#isOutdated) return;
-    this.#wait(Math.max(idleMs, this.#quietInMs));
+    this.#wait(idleMs);
   }
 
-  /** So many jobs have come at once. */
-  note(jobs: number): void {
-    if (jobs > fewJobs) this.#busyAt = this.#options.clock.monotonic();
-    if (this.#wanted === null) return;
-    if (jobs > fewJobs) this.withdraw();
-    else if (this.#fullTimer === null && this.#options.free() <= 0) {
+  /** Jobs have come: there may be no room any more. */
+  note(): void {
+    if (this.#wanted === null || this.#options.room() > 0) this.consider();
+    else if (this.#fullTimer === null) {
       this.#fullTimer = setTimeout(() => this.#wasFull(), fullMs);
       this.#fullTimer.unref();
     }
@@ -84,7 +78,7 @@ export class StandingOffer {
 
   #wasFull(): void {
     this.#fullTimer = null;
-    if (this.#options.free() <= 0) this.withdraw();
+    if (this.#options.room() === 0) this.withdraw();
   }
 
   /** Nobody waits for it: what is handed over meanwhile is given back. */
@@ -112,15 +106,13 @@ export class StandingOffer {
     const { clock, describe } = this.#options;
     const before = this.#told;
     if (before === null) return true;
-    const isOld = clock.monotonic() - before.at >= describeEveryMs;
+    const ageMs = clock.monotonic() - before.at;
+    if (ageMs < idleMs) return false;
     const now = describe();
     if (now === null) return false;
-    if (hintsOf(now).length > before.hints.length) return true;
-    return isOld && (queuesOf(now) !== before.queues || !isSame(hintsOf(now), before.hints));
-  }
-
-  get #quietInMs(): number {
-    return this.#busyAt + quietMs - this.#options.clock.monotonic();
+    if (hintsOf(now).length > before.hints.length || now.most > 2 * before.most) return true;
+    if (ageMs < describeEveryMs) return false;
+    return queuesOf(now) !== before.queues || !isSame(hintsOf(now), before.hints);
   }
 
   #wait(ms: number): void {
@@ -131,8 +123,7 @@ export class StandingOffer {
   #waited(): void {
     this.#timer = null;
     const { leaseId, describe } = this.#options;
-    if (this.#quietInMs > 0) this.#wait(this.#quietInMs);
-    else if (leaseId() !== "" && describe() !== null) {
+    if (leaseId() !== "" && describe() !== null) {
       this.#wanted = leaseId();
       this.#change();
     }
@@ -170,13 +161,21 @@ export class StandingOffer {
     const same = known?.leaseId === leaseId && known.queues === queues;
     const channel = known?.leaseId === leaseId ? known.channel : newChannel();
     const offerId = same ? known.offerId : randomUUID();
-    this.#told = { leaseId, offerId, channel, queues, hints, at: clock.monotonic() };
-    if (!same || !isSame(known.hints, hints))
+    const { most } = offer;
+    this.#told = { leaseId, offerId, channel, queues, hints, most, at: clock.monotonic() };
+    if (!same || known.most !== most || !isSame(known.hints, hints))
       await session.offer({ ...offer, hints, leaseId, offerId, channel });
+    // What was claimed just now shows in the hints a little later.
+    if (!same || !isSame(known.hints, hints))
+      this.#again(known === null || clock.monotonic() - known.at >= describeEveryMs);
     if (this.#wanted !== leaseId || listener.stands(leaseId)) return;
     this.#stood = leaseId;
     await listener.stand(leaseId, channel);
     if (listener.stands(leaseId)) events.emit("offer.made", { worker, lease: leaseId });
+  }
+
+  #again(soon: boolean): void {
+    if (this.#timer === null && !this.#closed) this.#wait(soon ? againMs : describeEveryMs);
   }
 
   async #leave(leaseId: string): Promise<void> {

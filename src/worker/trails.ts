@@ -3,7 +3,7 @@
 
 import type { ClaimHint } from "../store/store.ts";
 
-const trailMs = 100;
+const usualTrailMs = 100;
 
 /** The highest places claimed: just now, at the last turn of the trail, and at the one before. */
 interface Trail {
@@ -13,14 +13,17 @@ interface Trail {
   older: number;
   settled: number;
   turnedAt: number;
+  notedAt: number;
 }
 
 export class Trails {
   readonly #trails = new Map<string, Trail>();
   readonly #now: () => number;
+  readonly #trailMs: number;
 
-  constructor(monotonic: () => number) {
+  constructor(monotonic: () => number, trailMs = usualTrailMs) {
     this.#now = monotonic;
+    this.#trailMs = trailMs;
   }
 
   get size(): number {
@@ -32,15 +35,26 @@ export class Trails {
     const now = this.#now();
     const trail = this.#trails.get(key);
     if (trail === undefined) {
-      this.#trails.set(key, { queueId, weight, recent: seq, older: 0, settled: 0, turnedAt: now });
+      const none = { older: 0, settled: 0 };
+      const times = { turnedAt: now, notedAt: now };
+      this.#trails.set(key, { queueId, weight, recent: seq, ...none, ...times });
       return;
     }
-    if (now - trail.turnedAt >= trailMs) {
+    this.#turn(trail, now);
+    trail.recent = Math.max(trail.recent, seq);
+    trail.notedAt = now;
+  }
+
+  #turn(trail: Trail, now: number): void {
+    if (now - trail.notedAt >= this.#trailMs) {
+      trail.settled = trail.recent;
+      trail.older = trail.recent;
+      trail.turnedAt = now;
+    } else if (now - trail.turnedAt >= this.#trailMs) {
       trail.settled = trail.older;
       trail.older = trail.recent;
       trail.turnedAt = now;
     }
-    trail.recent = Math.max(trail.recent, seq);
   }
 
   /** A place in another queue leads nowhere any more. */
@@ -50,15 +64,19 @@ export class Trails {
   }
 
   afterSeq(queueId: number, weight: number): number {
-    return this.#trails.get(keyOf(queueId, weight))?.settled ?? 0;
+    const trail = this.#trails.get(keyOf(queueId, weight));
+    if (trail === undefined) return 0;
+    this.#turn(trail, this.#now());
+    return trail.settled;
   }
 
   hints(): ClaimHint[] {
-    return [...this.#trails.values()].map(({ queueId, weight, settled }) => ({
-      queueId,
-      weight,
-      afterSeq: settled,
-    }));
+    const now = this.#now();
+    return [...this.#trails.values()].map((trail) => {
+      this.#turn(trail, now);
+      const { queueId, weight, settled } = trail;
+      return { queueId, weight, afterSeq: settled };
+    });
   }
 }
 

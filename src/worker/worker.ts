@@ -14,7 +14,7 @@ import { Idleness } from "./idleness.ts";
 import { LaneFetcher } from "./lane-fetcher.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { Registry } from "./registry.ts";
-import { aheadOf, mostAheadInLanes, roomFor } from "./room.ts";
+import { aheadOf, handedTo, mostAheadInLanes, roomFor, roomUnasked } from "./room.ts";
 import { Runner } from "./runner.ts";
 import { ServedQueues } from "./served-queues.ts";
 import { Settler } from "./settler.ts";
@@ -126,7 +126,8 @@ export class Worker implements Service {
       fetcher: this.#fetcher,
       held: this.#held,
       room: () => this.#room(),
-      slots: () => options.concurrency - this.#runner.taken,
+      unasked: () => this.#room(undefined, roomUnasked),
+      handed: () => handedTo(options.concurrency, this.#runner.runMs),
       runMs: () => this.#runner.runMs,
       isIdle: () => this.#isIdle,
       deliver: (jobs) => this.#deliver(jobs),
@@ -257,16 +258,16 @@ export class Worker implements Service {
     events.emit("worker.stopped", { worker: name, released });
   }
 
-  #room(mostAhead?: number): number {
+  #room(mostAhead?: number, roomOf = roomFor): number {
     if (this.#state !== "running" || !this.#lease.alive) return 0;
     const { taken, runMs } = this.#runner;
-    return roomFor(this.#options.concurrency, runMs, taken + this.#handovers.reserved, mostAhead);
+    return roomOf(this.#options.concurrency, runMs, taken + this.#handovers.reserved, mostAhead);
   }
 
   #deliver(jobs: readonly HeldJob[]): void {
     if (this.#state === "running") this.#runner.accept(jobs);
     else this.#runner.release(jobs);
-    this.#handovers.note(jobs.length);
+    this.#handovers.note();
   }
 
   /** Nothing was left when it looked last, and it is not looking now. */

@@ -149,6 +149,29 @@ test("fault 4: a job that was handed to a worker elsewhere survives the lost ans
   await producer.stop();
 });
 
+test("fault 4: a flush that was handed to a worker elsewhere survives the lost answer, each job once", async () => {
+  const process = await trial.start({ work: { concurrency: 20 } });
+  const producer = await Millrace.connect({ databaseUrl: proxy.url, logLevel: "silent" });
+  const resolved: boolean[] = [];
+  producer.events.on("flush.resolved", ({ committed }) => resolved.push(committed));
+  void proxy.loseAnswer("client", "flush_and_hand");
+  const ids: string[] = [];
+  do {
+    const payloads = Array.from({ length: 10 }, () => ({ kind: "quick" as const }));
+    const made = await producer.enqueueMany(chaosJob, payloads);
+    ids.push(...made.map(({ id }) => id));
+    await trial.end(ids.at(-1) ?? "");
+  } while (resolved.length === 0);
+  expect(resolved).toEqual([true]);
+  for (const id of ids.slice(-20)) {
+    expect(await trial.end(id)).toMatchObject({ state: "completed", attempt: 1, crashCount: 0 });
+    expect(await trial.historyRows(id)).toBe(1);
+    expect(trial.about(id, "start")).toHaveLength(1);
+  }
+  expect(process.of("job.settle_refused")).toEqual([]);
+  await producer.stop();
+});
+
 test("fault 5: a claim whose answer is lost is asked for again and brings the same jobs", async () => {
   const process = await startBehindProxy();
   const lost = proxy.loseAnswer("server", "lost-claim");

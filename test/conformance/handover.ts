@@ -1,43 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
-import type { Handover, Listener, NewJob, Notice, Offer } from "../../src/store/store.ts";
+import type { Handover, NewJob, Notice, Offer } from "../../src/store/store.ts";
 import { until } from "../support/until.ts";
+import { handing, newChannel } from "./handing.ts";
 import type { Topic } from "./stage.ts";
 
-const newChannel = () => `handed_${randomUUID()}`;
-
 export const handover: Topic = (stage) => {
-  const heard: Notice[] = [];
-  let listener: Listener | undefined;
-  const listening = async (): Promise<Listener> => {
-    listener ??= await stage().store.listen((notice) => heard.push(notice));
-    return listener;
-  };
-
-  /** A worker that hears, and would take any job of this queue. */
-  const offering = async (queueId: number, leaseMs = 600_000): Promise<Offer> => {
-    const leaseId = await stage().openLease(leaseMs);
-    const offer = {
-      ...{ leaseId, offerId: randomUUID(), queueIds: [queueId], types: null },
-      ...{ hints: [], leaseLeftMs: 1_000, channel: newChannel() },
-    };
-    await stage().lease.offer(offer);
-    await (await listening()).stand(leaseId, offer.channel);
-    return offer;
-  };
+  const { heard, listening, offering, handAll } = handing(stage);
 
   const hand = async (job: NewJob, offer: Offer, options: Partial<Handover> = {}) => {
-    const { leaseId, offerId, channel, leaseLeftMs } = offer;
-    const claimId = randomUUID();
-    const notice = stage().store.notices.ready([job.queueId]);
-    const flushed = await stage().ready.flush([job], {
-      notice,
-      handover: {
-        ...{ claimId, leaseId, offerId, channel, leaseLeftMs, afterSeq: 0, jobText: null },
-        ...options,
-      },
-    });
-    return { claimId, leaseId, jobId: job.id, made: flushed.claimedAt !== null };
+    const { made, ...claim } = await handAll([job], offer, options);
+    return { ...claim, jobId: job.id, made };
   };
 
   /** Stored as ready, and announced as ever. */
@@ -124,6 +97,7 @@ export const handover: Topic = (stage) => {
         hints: [{ queueId, weight: 5, afterSeq: 12 }],
         leaseLeftMs: 1_000,
         channel: newChannel(),
+        ...{ atOnce: 1, most: 1 },
       },
     };
     await stage().lease.offer(offer);
@@ -178,14 +152,15 @@ export const handover: Topic = (stage) => {
     const offer = await offering(queueId);
     const from = heard.length;
     const jobText = `{"type":"work"}\n{"text":"two\\nlines 'and' \\"more\\" ü"}`;
-    const { made, ...claim } = await hand(stage().job(queueId), offer, { jobText });
+    const { made, ...claim } = await hand(stage().job(queueId), offer, { texts: [jobText] });
     expect(made).toBe(true);
     const said = await until("it is told", () => heard.slice(from)[0]);
     const [row] = await stage().sql<{ seq: number; at: number }>(
       "select seq::float8, date_part('epoch', started_at) as at from millrace.job where id = $1",
       [claim.jobId],
     );
-    expect(said).toEqual({ kind: "handed", claim: { ...claim, fresh: { text: jobText, ...row } } });
+    const fresh = { texts: [jobText], tids: null, ...row };
+    expect(said).toEqual({ kind: "handed", claim: { ...claim, fresh } });
   });
 
   it("is told on the worker's own channel only, and any other text there is no notice", async () => {
@@ -206,6 +181,5 @@ export const handover: Topic = (stage) => {
     await until("the stranger hears", () => others.length > 0);
     expect(others).toEqual([{ kind: "queues" }]);
     await stranger.close();
-    await listener?.close();
   });
 };

@@ -9,7 +9,7 @@ import { handedClaim, replayClaim } from "../../src/store/postgres/claim.ts";
 import { enqueueJobs } from "../../src/store/postgres/enqueue.ts";
 import {
   flushAndClaimJobs,
-  flushAndHandJob,
+  flushAndHandJobs,
   flushJobs,
   registerProducer,
 } from "../../src/store/postgres/flush.ts";
@@ -181,15 +181,22 @@ export function planTests({ rows, statistics }: PlanOptions): void {
         offerId: uuidv7(),
         leaseLeftMs: 1_000,
         channel: "handed",
+        ...{ atOnce: 100, most: 200 },
       };
-      const handover = { ...offer, claimId: uuidv7(), afterSeq: claimedTo, jobText: "" };
+      const handover = { ...offer, claimId: uuidv7(), afterSeq: claimedTo, texts: [""] };
       const jobs = stage.jobs(queueId, 1);
       await stage.lease.offer({ ...offer, queueIds: [queueId], types: null, hints: [] });
       await listener.stand(offer.leaseId, offer.channel);
       const handed = await explain("flush and hand", () =>
-        flushAndHandJob(connection, request(7, jobs), handover),
+        flushAndHandJobs(connection, request(7, jobs), handover),
       );
       expect(handed.claimedAt).not.toBeNull();
+      const more = { ...handover, claimId: uuidv7() };
+      const handedMore = await explain("flush and hand several", () =>
+        flushAndHandJobs(connection, request(8, stage.jobs(queueId, batch)), more),
+      );
+      expect(handedMore.claimedAt).not.toBeNull();
+      await explain("handed several", () => handedClaim(connection, { ...more, jobId: null }));
       await explain("handed", () =>
         handedClaim(connection, { ...handover, jobId: jobs[0]?.id ?? "" }),
       );

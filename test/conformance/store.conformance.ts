@@ -8,6 +8,7 @@ import { deadLetters } from "./dead-letters.ts";
 import { enqueue } from "./enqueue.ts";
 import { enqueueInTransaction } from "./enqueue-in.ts";
 import { handover } from "./handover.ts";
+import { handoverOfSeveral } from "./handover-several.ts";
 import { laneVisits } from "./lane-visits.ts";
 import { lanes } from "./lanes.ts";
 import { lapse } from "./lapse.ts";
@@ -51,6 +52,7 @@ const topics: Record<string, Topic> = {
   retention,
   notices,
   "handover to a worker elsewhere": handover,
+  "handover of several jobs": handoverOfSeveral,
   notifier,
   webhooks,
   breakers,

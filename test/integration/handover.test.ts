@@ -1,60 +1,26 @@
 // A worker of another instance gets a lone job with the flush that stores it.
 
 import { randomUUID } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
+import { type ConnectOptions, defineJob, type WorkOptions } from "../../src/index.ts";
 import {
-  type ConnectOptions,
-  defineJob,
-  type Millrace,
-  type WorkOptions,
-} from "../../src/index.ts";
-import { createGate } from "../support/gate.ts";
-import { handTo, heardOf, offerFor, offersFor, untilHanded } from "../support/handovers.ts";
+  handoverStage,
+  handTo,
+  heardOf,
+  holding,
+  offerFor,
+  offersFor,
+  untilHanded,
+} from "../support/handovers.ts";
 import { newQueue, useMillrace } from "../support/instance.ts";
 import { until } from "../support/until.ts";
 
 // A poll that never comes: what runs was handed over or announced.
 const instances = useMillrace({ pollMs: 600_000 });
 
-interface Stage {
-  readonly producer: Millrace;
-  readonly consumer: Millrace;
-  readonly worker: Awaited<ReturnType<Millrace["work"]>>;
-  readonly job: ReturnType<typeof holding>["job"];
-  readonly runs: unknown[];
-  /** Lets jobs end that hold their slot. */
-  readonly open: () => void;
-}
-
-/** Runs everything at once, except what is called "hold". */
-function holding(type: string, queue: string) {
-  const runs: unknown[] = [];
-  const gate = createGate();
-  const job = defineJob({
-    type,
-    queue,
-    run: async ({ payload }) => {
-      runs.push(payload);
-      if (payload === "hold") await gate.opened;
-      else if (payload === "quick") await delay(12);
-      return payload;
-    },
-  });
-  return { job, runs, open: gate.open };
-}
-
-/** Jobs were handed over already when it is there. */
-async function stageOf(work: WorkOptions = {}, connect: ConnectOptions = {}): Promise<Stage> {
-  const producer = await instances.connect(connect);
-  const consumer = await instances.connect(connect);
-  const { job, runs, open } = holding("work", newQueue());
-  const worker = await consumer.work([job], { drainMs: 0, ...work });
-  await untilHanded(producer, job, instances.millrace);
-  return { producer, consumer, worker, job, runs, open };
-}
-
+const stageOf = (work?: WorkOptions, connect?: ConnectOptions) =>
+  handoverStage(instances, work, connect);
 const stateOf = async (id: string) => (await instances.millrace.get(id))?.state;
 
 describe("a lone job for an idle worker of another instance", () => {
@@ -118,15 +84,6 @@ describe("a lone job for an idle worker of another instance", () => {
     });
     expect(await handTo(producer, before, {})).toBeNull();
     expect(await producer.result((await producer.enqueue(job, 2)).id)).toBe(2);
-  });
-
-  it("is claimed as ever while the worker has a stream to work on, and handed over later", async () => {
-    const { producer, consumer, job } = await stageOf();
-    const withdrawn = consumer.events.once("offer.withdrawn");
-    const payloads = Array.from({ length: 50 }, (_, n) => n);
-    for (const { id } of await producer.enqueueMany(job, payloads)) await producer.waitFor(id);
-    await withdrawn;
-    await untilHanded(producer, job);
   });
 });
 

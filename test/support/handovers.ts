@@ -2,10 +2,18 @@
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import type { AnyJobDefinition, Millrace } from "../../src/index.ts";
+import {
+  type AnyJobDefinition,
+  type ConnectOptions,
+  defineJob,
+  type Millrace,
+  type WorkOptions,
+} from "../../src/index.ts";
 import type { EventMap } from "../../src/runtime/events.ts";
 import { uuidv7 } from "../../src/runtime/uuid.ts";
 import type { Handover, NewJob, Offer } from "../../src/store/store.ts";
+import { createGate } from "./gate.ts";
+import { type Instances, newQueue } from "./instance.ts";
 import { until } from "./until.ts";
 
 /** What an instance has told so far. */
@@ -59,18 +67,59 @@ export async function handTo(
   job: Partial<NewJob>,
   options: Partial<Handover> = {},
 ): Promise<string | null> {
-  const { leaseId, offerId, channel, leaseLeftMs } = offer;
+  const { leaseId, offerId, channel, leaseLeftMs, most } = offer;
   const made: NewJob = {
     ...{ id: uuidv7(), type: "work", queueId: offer.queueIds[0] ?? 0, tenant: "default" },
     ...{ weight: 5, maxAttempts: 5, payload: '"handed"' },
     ...job,
   };
-  const claimed = { claimId: randomUUID(), afterSeq: 0, jobText: null };
+  const claimed = { claimId: randomUUID(), afterSeq: 0, texts: [] };
   const session = producer.store.producer("ready");
   const flushed = await session.flush([made], {
     notice: null,
-    handover: { leaseId, offerId, channel, leaseLeftMs, ...claimed, ...options },
+    handover: { leaseId, offerId, channel, leaseLeftMs, most, ...claimed, ...options },
   });
   await session.close();
   return flushed.claimedAt === null ? null : made.id;
+}
+
+export interface HandoverStage {
+  readonly producer: Millrace;
+  readonly consumer: Millrace;
+  readonly worker: Awaited<ReturnType<Millrace["work"]>>;
+  readonly job: ReturnType<typeof holding>["job"];
+  readonly runs: unknown[];
+  /** Lets jobs end that hold their slot. */
+  readonly open: () => void;
+}
+
+/** Runs everything at once, except what is called "hold". */
+export function holding(type: string, queue: string) {
+  const runs: unknown[] = [];
+  const gate = createGate();
+  const job = defineJob({
+    type,
+    queue,
+    run: async ({ payload }) => {
+      runs.push(payload);
+      if (payload === "hold") await gate.opened;
+      else if (payload === "quick") await delay(12);
+      return payload;
+    },
+  });
+  return { job, runs, open: gate.open };
+}
+
+/** Jobs were handed over already when it is there. */
+export async function handoverStage(
+  instances: Instances,
+  work: WorkOptions = {},
+  connect: ConnectOptions = {},
+): Promise<HandoverStage> {
+  const producer = await instances.connect(connect);
+  const consumer = await instances.connect(connect);
+  const { job, runs, open } = holding("work", newQueue());
+  const worker = await consumer.work([job], { drainMs: 0, ...work });
+  await untilHanded(producer, job, instances.millrace);
+  return { producer, consumer, worker, job, runs, open };
 }

@@ -31,7 +31,8 @@ function stage() {
     session: { offer: async () => {} },
     registry: new Registry([defineJob({ type: "work", run: () => 1 })]),
     room: () => 10,
-    slots: () => 10,
+    unasked: () => 10,
+    handed: () => ({ atOnce: 10, most: 20 }),
     runMs: () => 1,
     isIdle: () => true,
     deliver: (jobs) => void delivered.push(...jobs),
@@ -42,7 +43,7 @@ function stage() {
   const claim = (at?: number): HandedClaim => {
     const ids = { claimId: randomUUID(), leaseId: lease.leaseId, jobId: randomUUID() };
     const text = `${JSON.stringify({ id: ids.jobId, type: "work", queueId: 1, weight: 5 })}\n1`;
-    return at === undefined ? ids : { ...ids, fresh: { text, at, seq: 1 } };
+    return at === undefined ? ids : { ...ids, fresh: { texts: [text], tids: null, at, seq: 1 } };
   };
   return { handovers, held, lease, toRead, delivered, claim };
 }

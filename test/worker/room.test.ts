@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { aheadOf, RunTimes, roomFor } from "../../src/worker/room.ts";
+import { aheadOf, handedTo, RunTimes, roomFor, roomUnasked } from "../../src/worker/room.ts";
 
 function slowestAfter(...runs: readonly (readonly [type: string, ms: number])[]): number {
   const times = new RunTimes();
@@ -29,6 +29,18 @@ describe("how far ahead a worker fetches", () => {
     const slowest = slowestAfter(["otp", 0.1], ["report", 20], ...quick);
     expect(slowest).toBeLessThan(0.2);
     expect(aheadOf(20, slowest)).toBe(1_000);
+  });
+
+  it("is farther for what others hand over, as long as it takes a moment only", () => {
+    expect(handedTo(200, slowestAfter(["otp", 0.1]))).toEqual({ atOnce: 600, most: 4_200 });
+    expect(handedTo(10, slowestAfter(["mail", 5]))).toEqual({ atOnce: 15, most: 30 });
+    expect(handedTo(10, slowestAfter(["report", 20]))).toEqual({ atOnce: 10, most: 10 });
+  });
+
+  it("bears twice as much when several hand over at once, unless runs are slow", () => {
+    expect(roomUnasked(10, slowestAfter(["mail", 5]), 25)).toBe(35);
+    expect(roomUnasked(10, slowestAfter(["mail", 5]), 70)).toBe(0);
+    expect(roomUnasked(10, slowestAfter(["report", 20]), 7)).toBe(3);
   });
 
   it("knows a bounded number of types", () => {

@@ -148,8 +148,9 @@ const replay = statement(
 // Whoever hears of a claim may ask for it; only the lease that it was made for is told.
 const handed = statement(
   "claim_handed",
-  `select ${claimedColumns(null)}, ctid from millrace.job where id = $2::uuid and claim_id = $1::uuid
-    and exists (select from millrace.claim where id = $1::uuid and lease_id = $3::uuid)`,
+  `select ${claimedColumns(null)}, ctid from millrace.job
+  where id = any (array(select unnest(job_ids) from millrace.claim where id = $1::uuid and lease_id = $3::uuid))
+    and claim_id = $1::uuid and ($2::uuid is null or id = $2::uuid)`,
 );
 
 export const claimParameters = (claim: ClaimRequest, usual: Usual): (string | null)[] => [

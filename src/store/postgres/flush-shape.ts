@@ -4,8 +4,8 @@
 
 import type { Handover, ImmediateClaim, NewJob } from "../store.ts";
 import { clearOf, countAlike, countEnqueued, type Flush, fence } from "./flush-parts.ts";
+import { handedText } from "./handed.ts";
 import { isCounted, oneLine } from "./job-columns.ts";
-import { handedText } from "./notices.ts";
 import { offerStands } from "./offers.ts";
 import { arrayText, type Statement, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
@@ -150,7 +150,7 @@ function eachOf(jobs: readonly NewJob[], { type, of }: Column): string {
   return lines;
 }
 
-function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
+export function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
   const [first, second] = jobs;
   if (first !== undefined && second === undefined) return [first.id, oneLine(first.payload)];
   let ids = "{";
@@ -242,10 +242,11 @@ export function claimedFlush(flush: Flush, claim: ImmediateClaim): ShapedFlush {
 
 /** For one job. */
 export function handedFlush(flush: Flush, handover: Handover): ShapedFlush {
-  const { claimId, leaseId, offerId, afterSeq, leaseLeftMs, channel, jobText } = handover;
+  const { claimId, leaseId, offerId, afterSeq, leaseLeftMs, channel, texts } = handover;
+  const [text] = texts;
   const notice = handedText({ claimId, leaseId, jobId: flush.jobs[0]?.id ?? "" });
   const claimed = [claimId, leaseId, String(afterSeq), offerId, String(leaseLeftMs)];
-  const told = [channel, notice, jobText === null ? "" : `\n${jobText}`];
+  const told = [channel, notice, text === undefined ? "" : `\n${text}`];
   return oneFlush("hand", flush, [...claimed, ...told]);
 }
 

@@ -5,6 +5,7 @@
 
 import type { Handover, ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { handedFlushOfSeveral } from "./flush-handed.ts";
 import {
   clearOf,
   countAlike,
@@ -178,12 +179,13 @@ export async function flushAndClaimJobs(
   return flushedAndClaimed(rows);
 }
 
-export async function flushAndHandJob(
+export async function flushAndHandJobs(
   connection: Connection,
   flush: Flush,
   handover: Handover,
 ): Promise<FlushedAndClaimed> {
-  const { source, values } = handedFlush(flush, handover);
+  const ofSuchMany = flush.jobs.length === 1 ? handedFlush : handedFlushOfSeveral;
+  const { source, values } = ofSuchMany(flush, handover);
   return flushedAndClaimed(await connection.rows(source, values));
 }
 

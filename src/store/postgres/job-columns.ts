@@ -1,5 +1,6 @@
 // New jobs as parallel arrays in text form, ready for `unnest`.
 
+import { areAlike } from "../alike.ts";
 import type { NewJob } from "../store.ts";
 import { arrayText, sparseArrayText } from "./statement.ts";
 
@@ -46,14 +47,11 @@ export function labelParameters(jobs: readonly NewJob[]): [string, string, strin
 /** What $3 … $9 are when the jobs differ in id and payload only; null when they differ in more. */
 export function alikeParameters(jobs: readonly NewJob[]): string[] | null {
   const [first] = jobs;
-  if (first === undefined) return null;
+  if (first === undefined || !areAlike(jobs)) return null;
   const { queueId, weight, maxAttempts, type, tenant } = first;
   let ids = "{";
   let lines = "";
   for (const job of jobs) {
-    if (job.queueId !== queueId || job.weight !== weight || job.maxAttempts !== maxAttempts)
-      return null;
-    if (job.type !== type || job.tenant !== tenant || hasRareColumns(job)) return null;
     if (job !== first) {
       ids += ",";
       lines += "\n";
@@ -64,14 +62,6 @@ export function alikeParameters(jobs: readonly NewJob[]): string[] | null {
   const said = [String(queueId), String(weight), String(maxAttempts), type, tenant];
   return [`${ids}}`, ...said, lines];
 }
-
-const hasRareColumns = (job: NewJob): boolean =>
-  job.expiresInMs !== undefined ||
-  job.maxRuntimeMs !== undefined ||
-  job.correlationId !== undefined ||
-  job.key !== undefined ||
-  job.reference !== undefined ||
-  job.meta !== undefined;
 
 /** Payloads travel as lines: splitting is cheaper than parsing twice, and compact JSON has no line break. */
 export const oneLine = (json: string): string =>

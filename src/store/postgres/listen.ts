@@ -3,7 +3,8 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import type { Listener, Notice } from "../store.ts";
 import type { Database } from "./database.ts";
-import { parseHanded, parseNotice } from "./notices.ts";
+import { HandedPieces } from "./handed.ts";
+import { parseNotice } from "./notices.ts";
 import { leaveOffer, standOffer } from "./offers.ts";
 import { statement } from "./statement.ts";
 
@@ -20,12 +21,14 @@ export async function listen(
   const standing = new Set<string>();
   /** Of leases: what is told there is for them alone. */
   const channels = new Set<string>();
+  let pieces = new HandedPieces();
   const listenTo = (channel: string) => `listen ${pg.escapeIdentifier(channel)}`;
   let closed = false;
   const connection = database.reserve("listener", {
     onConnect: async (client) => {
       standing.clear();
       channels.clear();
+      pieces = new HandedPieces();
       await client.query(listenTo(database.channel));
     },
     onNotification: (text, channel) => {
@@ -33,7 +36,7 @@ export async function listen(
         const notice = parseNotice(text);
         if (notice !== null) hear(notice);
       } else {
-        const claim = parseHanded(text);
+        const claim = pieces.take(text);
         if (claim !== null) hear({ kind: "handed", claim });
       }
     },

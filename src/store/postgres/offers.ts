@@ -54,7 +54,9 @@ export async function listOffers(database: Database): Promise<Offer[]> {
 
 /** Workers of later versions may offer something else. */
 const isKnown = ({ offer }: { offer: Described | null }): boolean =>
-  typeof offer?.channel === "string" && Array.isArray(offer.queueIds) && Array.isArray(offer.hints);
+  typeof offer?.channel === "string" &&
+  [offer.atOnce, offer.most].every(Number.isFinite) &&
+  [offer.queueIds, offer.hints].every(Array.isArray);
 
 export async function standOffer(connection: Connection, leaseId: string): Promise<boolean> {
   const rows = await connection.query<{ stands: boolean }>(stand, [leaseId]);

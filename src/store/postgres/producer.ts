@@ -10,7 +10,7 @@ import { answersOfCommitted, enqueueJobs, needsTransaction } from "./enqueue.ts"
 import { isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
 import {
   flushAndClaimJobs,
-  flushAndHandJob,
+  flushAndHandJobs,
   flushJobs,
   registerProducer,
   sendNotice,
@@ -73,7 +73,7 @@ export class PostgresProducer implements ProducerSession {
     } else {
       const claimed =
         claim === undefined
-          ? flushAndHandJob(connection, request, handover as Handover)
+          ? flushAndHandJobs(connection, request, handover as Handover)
           : flushAndClaimJobs(connection, request, claim);
       const { flushed: done, claimedAt, lastSeq } = await claimed;
       flushed = done ? { ...accepted(jobs), claimedAt, lastSeq } : null;

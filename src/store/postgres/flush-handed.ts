@@ -1,0 +1,78 @@
+// A flush of several jobs that are alike, for a worker elsewhere: stored as claimed, and told in pieces that a
+// notice can hold. See docs/design/handover.md.
+
+import type { Handover, NewJob } from "../store.ts";
+import { clearOf, countAlike, type Flush, fence } from "./flush-parts.ts";
+import { idsAndPayloads } from "./flush-shape.ts";
+import { handedText, mostPerPiece } from "./handed.ts";
+import { offerStands } from "./offers.ts";
+import { statement } from "./statement.ts";
+
+/** Is in no JSON text. */
+const separator = "\x1e";
+
+// Its claims hold what it has not settled yet, so their sum says how much it can be given.
+const hasRoom = `(
+      select coalesce(sum(cardinality(c.job_ids)), 0) from millrace.claim c where c.lease_id = $13::uuid
+    ) + $5::bigint <= $18::bigint`;
+
+// The places come last: only the server knows them.
+const pieces = `select 'jobs' as kind, jobs as text from string_to_table($21::text, E'\\x1e') jobs
+      union all
+      select case when last then 'last' else 'places' end, substr(tids, from_char, ${mostPerPiece})
+      from told, generate_series(1, length(tids), ${mostPerPiece}) from_char,
+        lateral (select from_char + ${mostPerPiece} > length(tids) as last) l`;
+
+const flushAndHand = statement(
+  "flush_and_hand",
+  `with ${fence},
+  ${clearOf(
+    "$8::int",
+    "$9::smallint",
+    "$14::bigint",
+    ` and ${hasRoom} and ${offerStands("$13::uuid", "$15::uuid", "$16::int")}`,
+  )},
+  inserted as (
+    insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
+      queue_id, weight, max_attempts, type, tenant)
+    select r.id, base + r.place, now(), now(), r.payload::json,
+      case when yes then $17::uuid end, yes::int, yes::int,
+      case when yes then now() end, $8::int, $9::smallint, $10::smallint, $11::text, $12::text
+    from fence, clear, rows from (unnest($6::uuid[]), string_to_table($7::text, E'\\n'))
+      with ordinality r (id, payload, place)
+    returning ctid as tid
+  ),
+  told as (select string_agg(tid::text, ';') as tids from inserted),
+  claimed as (
+    insert into millrace.claim (id, lease_id, job_ids)
+    select $17::uuid, $13::uuid, $6::uuid[] from fence, clear where yes
+  ),
+  counted as (${countAlike("$8::int", "$5::bigint")})
+  select yes, (base + $5::bigint)::float8, now(),
+    case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end,
+    case when yes then (
+      select count(pg_notify($19::text,
+        $20::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ' ' || kind || E'\\n' || text))
+      from (${pieces}) p
+    ) end
+  from fence, clear`,
+);
+
+const commonOf = ({ queueId, weight, maxAttempts, type, tenant }: NewJob) => [
+  ...[String(queueId), String(weight), String(maxAttempts), type, tenant],
+];
+
+/** For jobs that differ in id and payload only. */
+export function handedFlushOfSeveral(flush: Flush, handover: Handover) {
+  const { flushNo, producer, channel, notice, jobs } = flush;
+  const { leaseId, claimId, afterSeq, offerId, leaseLeftMs, texts, most } = handover;
+  return {
+    source: flushAndHand,
+    values: [
+      ...[String(flushNo), producer, channel, notice, String(jobs.length)],
+      ...[...idsAndPayloads(jobs), ...commonOf(jobs[0] as NewJob)],
+      ...[leaseId, String(afterSeq), offerId, String(leaseLeftMs), claimId, String(most)],
+      ...[handover.channel, handedText({ leaseId, claimId, jobId: null }), texts.join(separator)],
+    ],
+  };
+}

@@ -1,0 +1,100 @@
+import { randomUUID } from "node:crypto";
+import { expect, it } from "vitest";
+import type { Handover, Notice } from "../../src/store/store.ts";
+import { until } from "../support/until.ts";
+import { handing } from "./handing.ts";
+import type { Topic } from "./stage.ts";
+
+export const handoverOfSeveral: Topic = (stage) => {
+  const { heard, offering, handAll } = handing(stage);
+
+  it("stores several jobs as claimed by one claim, and tells all of it, however much it is", async () => {
+    const queueId = await stage().queue();
+    const offer = { ...(await offering(queueId)), most: 2_000 };
+    const from = heard.length;
+    const jobs = stage().jobs(queueId, 1_000);
+    // As long as notices may be.
+    const texts = Array.from({ length: 5 }, (_, n) => `${n}\n${"ü".repeat(3_840)}`);
+    const { made, ...claim } = await handAll(jobs, offer, { texts });
+    expect(made).toBe(true);
+    const said = await until("it is told", () => heard.slice(from)[0]);
+    const rows = await stage().sql<{ id: string; tid: string; seq: number; at: number }>(
+      `select id, ctid::text as tid, seq::float8, date_part('epoch', started_at) as at
+      from millrace.job where queue_id = $1 order by seq`,
+      [queueId],
+    );
+    expect(rows.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
+    const { seq, at } = rows[0] ?? { seq: 0, at: 0 };
+    const tids = rows.map(({ tid }) => tid).join(";");
+    expect(said).toEqual({ kind: "handed", claim: { ...claim, fresh: { texts, tids, seq, at } } });
+    const { jobs: read } = await stage().worker.handed(claim);
+    expect(read.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
+    expect(read[0]).toMatchObject({ attempt: 1, token: { claimId: claim.claimId, claimNo: 1 } });
+    expect(await stage().claim(queueId)).toEqual([]);
+    expect(await stage().complete(read)).toBe(1_000);
+    const counts = (await stage().store.counts([queueId])).get(queueId);
+    expect(counts).toMatchObject({ enqueued: 1_000, completed: 1_000, depth: 0 });
+  });
+
+  it("is refused for more jobs than the worker's claims may hold", async () => {
+    const queueId = await stage().queue();
+    const offer = await offering(queueId);
+    const handed = async (count: number) => {
+      const { made } = await handAll(stage().jobs(queueId, count), offer, { texts: ["x"] });
+      return made;
+    };
+    expect(await handed(150)).toBe(true);
+    expect(await handed(51)).toBe(false);
+    await stage().sql("delete from millrace.job where queue_id = $1 and claim_id is null", [
+      queueId,
+    ]);
+    expect(await handed(50)).toBe(true);
+    await stage().sql("delete from millrace.claim where lease_id = $1", [offer.leaseId]);
+    expect(await handed(200)).toBe(true);
+  });
+
+  it("is refused for several as for one: stored as ready, and announced", async () => {
+    const queueId = await stage().queue();
+    const offer = await offering(queueId);
+    const paused = await stage().store.ensureQueues("", ["rests too"]);
+    const rests = paused[0]?.id ?? 0;
+    await stage().store.pauseQueue("", "rests too", true);
+    const refusals: [number, Partial<Handover>][] = [
+      [queueId, { offerId: randomUUID() }],
+      [queueId, { leaseId: randomUUID() }],
+      [queueId, { leaseLeftMs: 700_000 }],
+      [rests, {}],
+    ];
+    for (const [to, options] of refusals) {
+      const from = heard.length;
+      const jobs = stage().jobs(to, 3);
+      expect((await handAll(jobs, offer, { ...options, texts: ["x"] })).made).toBe(false);
+      for (const { id } of jobs)
+        expect(await stage().find(id)).toMatchObject({ state: "ready", attempt: 0 });
+      const isReady = ({ kind }: Notice) => kind === "ready";
+      await until("they are announced", () => heard.slice(from).some(isReady));
+      await stage().sql("delete from millrace.job where id = any ($1)", [jobs.map(({ id }) => id)]);
+    }
+    await stage().put(stage().job(queueId));
+    expect((await handAll(stage().jobs(queueId, 3), offer, { texts: ["x"] })).made).toBe(false);
+  });
+
+  it("tells nothing of a claim of which pieces are missing", async () => {
+    const queueId = await stage().queue();
+    const offer = await offering(queueId);
+    const from = heard.length;
+    const say = (text: string) => stage().sql("select pg_notify($1, $2)", [offer.channel, text]);
+    const [torn, whole] = [randomUUID(), randomUUID()];
+    const head = (claimId: string, kind: string) =>
+      `${offer.leaseId} ${claimId} several 7 8.5 ${kind}`;
+    await say(`${head(torn, "jobs")}\na`);
+    await say(`${head(torn, "places")}\n(0,1)`);
+    await say(`${head(whole, "jobs")}\nb`);
+    await say(`${head(whole, "places")}\n(0,2);`);
+    await say(`${head(whole, "last")}\n(0,3)`);
+    const said = await until("the whole one is told", () => heard.slice(from)[0]);
+    const fresh = { texts: ["b"], tids: "(0,2);(0,3)", seq: 7, at: 8.5 };
+    const claim = { leaseId: offer.leaseId, claimId: whole, jobId: null, fresh };
+    expect(said).toEqual({ kind: "handed", claim });
+  });
+};
