@@ -143,7 +143,8 @@ describe("maxRuntimeMs", () => {
     const { id } = await millrace.enqueue(job, 1);
     const ended = await millrace.waitFor(id);
     expect(ended).toMatchObject({ state: "completed", result: "second try", attempt: 2 });
-    expect(ended.timeline[0]?.message).toContain("longer than 30 ms");
+    // The worker says so itself, or the upkeep if that comes first.
+    expect(ended.timeline[0]?.message).toMatch(/longer than (30 ms|its maxRuntimeMs)/);
     never.open();
   });
 });

@@ -11,7 +11,7 @@ import { Registry } from "../../src/worker/registry.ts";
 import { createGate } from "../support/gate.ts";
 
 /** A worker that nothing is asked of but what it does with claims it hears of. */
-function stage() {
+function stage(now = () => 0) {
   const held = new HeldJobs();
   const toRead: string[] = [];
   const delivered: HeldJob[] = [];
@@ -22,7 +22,7 @@ function stage() {
   };
   const fetcher = new Fetcher({
     ...{ directEveryMs: null, types: null },
-    monotonic: () => 0,
+    monotonic: () => now(),
     newClaimId: () => randomUUID(),
   });
   const handovers = new Handovers({
@@ -45,7 +45,11 @@ function stage() {
     const text = `${JSON.stringify({ id: ids.jobId, type: "work", queueId: 1, weight: 5 })}\n1`;
     return at === undefined ? ids : { ...ids, fresh: { texts: [text], tids: null, at, seq: 1 } };
   };
-  return { handovers, held, lease, toRead, delivered, claim };
+  const several = (...texts: string[]): HandedClaim => ({
+    ...{ claimId: randomUUID(), leaseId: lease.leaseId, jobId: null },
+    fresh: { texts, tids: "(0,1);(0,2)", at: 60, seq: 40 },
+  });
+  return { handovers, held, lease, toRead, delivered, claim, several, fetcher };
 }
 
 test("a claim is registered as soon as it is heard of, and read after the renewal under way", async () => {
@@ -94,4 +98,28 @@ test("what is for another lease, or held already, is left alone", async () => {
   await lease.renewing;
   expect(delivered).toHaveLength(1);
   expect(toRead).toEqual([lost.claimId]);
+});
+
+test("several jobs come out of their notices, and say how far their queue is claimed", () => {
+  let now = 0;
+  const { handovers, fetcher, held, toRead, delivered, several } = stage(() => now);
+  fetcher.serve([1]);
+  const common = JSON.stringify({ type: "work", queueId: 1, weight: 5, tenant: "t" });
+  const ids = [randomUUID(), randomUUID()];
+  const one = several(`${common}\n${ids[0]}\n[{"n":1}]`, `${common}\n${ids[1]}\n[{"n":2}]`);
+  handovers.heard(one);
+  expect(delivered.map(({ job }) => [job.id, job.payload, job.place])).toEqual([
+    [ids[0], { n: 1 }, { tid: "(0,1)", seq: 40 }],
+    [ids[1], { n: 2 }, { tid: "(0,2)", seq: 41 }],
+  ]);
+  expect([toRead, held.claims]).toEqual([[], [one.claimId]]);
+  now += 1_000;
+  expect(fetcher.hints()).toEqual([{ queueId: 1, weight: 5, afterSeq: 41 }]);
+});
+
+test("what cannot be made out is read", () => {
+  const { handovers, toRead, delivered, several } = stage();
+  const torn = several("no jobs");
+  handovers.heard(torn);
+  expect([toRead, delivered]).toEqual([[torn.claimId], []]);
 });

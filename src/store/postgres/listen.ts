@@ -21,14 +21,13 @@ export async function listen(
   const standing = new Set<string>();
   /** Of leases: what is told there is for them alone. */
   const channels = new Set<string>();
-  let pieces = new HandedPieces();
+  const pieces = new HandedPieces();
   const listenTo = (channel: string) => `listen ${pg.escapeIdentifier(channel)}`;
   let closed = false;
   const connection = database.reserve("listener", {
     onConnect: async (client) => {
       standing.clear();
       channels.clear();
-      pieces = new HandedPieces();
       await client.query(listenTo(database.channel));
     },
     onNotification: (text, channel) => {
