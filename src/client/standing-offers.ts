@@ -48,6 +48,8 @@ export class StandingOffers {
     const [first] = jobs;
     if (this.#offers.length === 0 || first === undefined) return null;
     if (this.#options.clock.monotonic() < this.#triesAgainAt) return null;
+    // Only a claim looks whether it may still start.
+    if (first.expiresInMs !== undefined) return null;
     // A lone one may be like no other.
     if (jobs.length > 1 && !areAlike(jobs)) return null;
     const { queueId, type, weight } = first;

@@ -25,6 +25,7 @@ export interface HandoversOptions {
   readonly leaseMs: number;
   readonly renewMs: number;
   readonly room: () => number;
+  readonly isFull: () => boolean;
   /** How many jobs there is room for that nobody here has asked for. */
   readonly unasked: () => number;
   /** How many it would take in one go, and how many it may have then. */

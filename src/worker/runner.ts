@@ -21,11 +21,18 @@ export interface RunnerOptions {
   readonly events: Events;
 }
 
+/** Whoever waits behind runs of which none ends for so long is better off elsewhere. */
+const stuckMs = 100;
+
 export class Runner {
   readonly #options: RunnerOptions;
   #waiting: HeldJob[] = [];
   #running = 0;
   #starting = false;
+  /** Runs that did not end at once, the oldest first. */
+  readonly #underWay = new Set<HeldJob>();
+  #endedAt = Number.NEGATIVE_INFINITY;
+  #stuckTimer: NodeJS.Timeout | null = null;
   readonly #times = new RunTimes();
 
   constructor(options: RunnerOptions) {
@@ -37,9 +44,15 @@ export class Runner {
     return this.#running + this.#waiting.length;
   }
 
-  /** On average, of the slowest type. */
+  /** On average, of the slowest type; what has not ended yet counts with its age. */
   get runMs(): number {
-    return this.#times.slowestMs;
+    const [oldest] = this.#underWay;
+    if (oldest === undefined) return this.#times.slowestMs;
+    return Math.max(this.#times.slowestMs, this.#options.clock.monotonic() - oldest.startedAt);
+  }
+
+  get isFull(): boolean {
+    return this.taken >= this.#options.concurrency;
   }
 
   /** They take their places; `startWaiting` starts them. */
@@ -60,6 +73,20 @@ export class Runner {
     }
     this.#waiting.splice(0, next);
     this.#starting = false;
+    if (this.#waiting.length > 0 && this.#running >= concurrency) this.#watch();
+  }
+
+  /** What was fetched or handed over as if runs were quick goes back when they are not. */
+  #watch(): void {
+    if (this.#stuckTimer !== null) return;
+    this.#stuckTimer = setTimeout(() => {
+      this.#stuckTimer = null;
+      const { concurrency, clock } = this.#options;
+      if (this.#waiting.length === 0 || this.#running < concurrency) return;
+      if (clock.monotonic() - this.#endedAt >= stuckMs) this.release();
+      else this.#watch();
+    }, stuckMs);
+    this.#stuckTimer.unref();
   }
 
   release(jobs: readonly HeldJob[] = this.#waiting.splice(0)): void {
@@ -104,8 +131,10 @@ export class Runner {
       events.emit("job.started", { ...runningJob(held.job), waitedMs });
     }
     const outcome = executor.execute(held.job, held);
-    if (outcome instanceof Promise) void outcome.then((later) => this.#ended(held, later));
-    else this.#ended(held, outcome);
+    if (outcome instanceof Promise) {
+      this.#underWay.add(held);
+      void outcome.then((later) => this.#ended(held, later));
+    } else this.#ended(held, outcome);
   }
 
   #ended(held: HeldJob, outcome: Outcome): void {
@@ -118,7 +147,9 @@ export class Runner {
     if (!held.started) return;
     held.started = false;
     this.#running--;
-    const durationMs = this.#options.clock.monotonic() - held.startedAt;
+    this.#underWay.delete(held);
+    this.#endedAt = this.#options.clock.monotonic();
+    const durationMs = this.#endedAt - held.startedAt;
     this.#times.note(held.job.type, durationMs);
     this.#options.settler.add({ job: held.job, outcome, durationMs });
     this.startWaiting();

@@ -13,6 +13,8 @@ export interface StandingOfferOptions {
   readonly listener: Listener | null;
   readonly leaseId: () => string;
   readonly room: () => number;
+  /** Are all slots taken? */
+  readonly isFull: () => boolean;
   /** What could be handed over now; null: nothing. */
   readonly describe: () => Described | null;
   readonly clock: Clock;
@@ -21,8 +23,8 @@ export interface StandingOfferOptions {
 
 /** Whoever is idle for a moment only need not say so. */
 const idleMs = 20;
-/** Quick runs are over by then, and there is room again. */
-const fullMs = 10;
+/** Quick runs are over by then; of others it is known that they are not quick. */
+const fullMs = 20;
 const describeEveryMs = 1_000;
 const againMs = 250;
 const mostHints = 200;
@@ -69,7 +71,7 @@ export class StandingOffer {
 
   /** Jobs have come: there may be no room any more. */
   note(): void {
-    if (this.#wanted === null || this.#options.room() > 0) this.consider();
+    if (this.#wanted === null || !this.#options.isFull()) this.consider();
     else if (this.#fullTimer === null) {
       this.#fullTimer = setTimeout(() => this.#wasFull(), fullMs);
       this.#fullTimer.unref();

@@ -126,6 +126,7 @@ export class Worker implements Service {
       fetcher: this.#fetcher,
       held: this.#held,
       room: () => this.#room(),
+      isFull: () => this.#runner.isFull,
       unasked: () => this.#room(undefined, roomUnasked),
       handed: () => handedTo(options.concurrency, this.#runner.runMs),
       runMs: () => this.#runner.runMs,

@@ -99,3 +99,23 @@ test("a stream waits as ready jobs while the worker stands still, and nothing is
   await untilEnded([...ids, ...held.map(({ id }) => id)]);
   expect(numbers(runs)).toEqual(upTo(300));
 });
+
+test("slow jobs that follow quick ones hold up neither each other nor those that come later", async () => {
+  const { producer, job, runs, open } = await handoverStage(instances, { concurrency: 2 });
+  await untilEnded(await streamed(producer, job, 300));
+  const second = await instances.connect();
+  await second.work([job], { concurrency: 2, drainMs: 0 });
+  const slow = await producer.enqueueMany(
+    job,
+    Array.from({ length: 4 }, () => "hold"),
+  );
+  await until("both have taken two", () => runs.filter((one) => one === "hold").length === 4);
+  const third = await instances.connect();
+  await third.work([job], { concurrency: 2, drainMs: 0 });
+  for (let n = 0; n < 40; n++) {
+    const { id } = await producer.enqueue(job, "later");
+    expect(await producer.waitFor(id)).toMatchObject({ state: "completed", attempt: 1 });
+  }
+  open();
+  await untilEnded(slow.map(({ id }) => id));
+});

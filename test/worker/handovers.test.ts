@@ -31,6 +31,7 @@ function stage(now = () => 0) {
     session: { offer: async () => {} },
     registry: new Registry([defineJob({ type: "work", run: () => 1 })]),
     room: () => 10,
+    isFull: () => false,
     unasked: () => 10,
     handed: () => ({ atOnce: 10, most: 20 }),
     runMs: () => 1,

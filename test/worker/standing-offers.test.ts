@@ -96,6 +96,7 @@ test("a job goes by an offer for its queue and type, and only behind a hint", as
   expect(offers.standing.find(lone())).toMatchObject({ leaseId: fits.leaseId, afterSeq: 900 });
   expect(offers.standing.find(lone({ type: "other" }))).toBeNull();
   expect(offers.standing.find(lone({ weight: 0 }))).toBeNull();
+  expect(offers.standing.find(lone({ expiresInMs: 1_000 }))).toBeNull();
   expect(offers.standing.find(lone({ queueId: 9 }))).toBeNull();
   const other = offers.standing.find(lone({ type: "other", queueId: 8 }));
   expect(other).toMatchObject({ leaseId: any.leaseId, offerId: any.offerId });
