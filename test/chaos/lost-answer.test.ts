@@ -114,6 +114,12 @@ describe("fault 4: an enqueue", () => {
   });
 });
 
+const ranOnce = async (id: string) => {
+  expect(await trial.end(id)).toMatchObject({ state: "completed", attempt: 1, crashCount: 0 });
+  expect(await trial.historyRows(id)).toBe(1);
+  expect(trial.about(id, "start")).toHaveLength(1);
+};
+
 test("fault 4: a job that was claimed with its own enqueue survives the lost answer unspent", async () => {
   const process = await startBehindProxy();
   void proxy.loseAnswer("client", "flush_one_and_claim");
@@ -123,9 +129,7 @@ test("fault 4: a job that was claimed with its own enqueue survives the lost ans
     id = await process.enqueue({ kind: "quick" });
     await trial.end(id);
   } while (process.of("flush.resolved").length === 0);
-  expect(await trial.end(id)).toMatchObject({ state: "completed", attempt: 1, crashCount: 0 });
-  expect(await trial.historyRows(id)).toBe(1);
-  expect(trial.about(id, "start")).toHaveLength(1);
+  await ranOnce(id);
 });
 
 test("fault 4: a job that was handed to a worker elsewhere survives the lost answer and runs once", async () => {
@@ -140,11 +144,7 @@ test("fault 4: a job that was handed to a worker elsewhere survives the lost ans
     await trial.end(ids.at(-1) ?? "");
   } while (resolved.length === 0);
   expect(resolved).toEqual([true]);
-  for (const id of ids.slice(-2)) {
-    expect(await trial.end(id)).toMatchObject({ state: "completed", attempt: 1, crashCount: 0 });
-    expect(await trial.historyRows(id)).toBe(1);
-    expect(trial.about(id, "start")).toHaveLength(1);
-  }
+  for (const id of ids.slice(-2)) await ranOnce(id);
   expect(process.of("job.settle_refused")).toEqual([]);
   await producer.stop();
 });
@@ -163,11 +163,7 @@ test("fault 4: a flush that was handed to a worker elsewhere survives the lost a
     await trial.end(ids.at(-1) ?? "");
   } while (resolved.length === 0);
   expect(resolved).toEqual([true]);
-  for (const id of ids.slice(-20)) {
-    expect(await trial.end(id)).toMatchObject({ state: "completed", attempt: 1, crashCount: 0 });
-    expect(await trial.historyRows(id)).toBe(1);
-    expect(trial.about(id, "start")).toHaveLength(1);
-  }
+  for (const id of ids.slice(-20)) await ranOnce(id);
   expect(process.of("job.settle_refused")).toEqual([]);
   await producer.stop();
 });
