@@ -89,10 +89,10 @@ export interface EventMap {
   "lease.lost": { worker: string; lease: string; jobs: number };
   "claim.replayed": { claim: string; jobs: number };
   "claim.released": { worker: string; claims: number };
-  /** A worker says that it takes lone jobs straight from whoever stores them; and that it does no more. */
+  /** A worker says that it takes jobs straight from whoever stores them; and that it does no more. */
   "offer.made": { worker: string; lease: string };
   "offer.withdrawn": { worker: string; lease: string };
-  /** By whoever stored the job. */
+  /** By whoever stored the jobs; the id is the first one's. */
   "handover.made": { id: string; jobs: number; queueId: number; lease: string };
   /** By the worker; without room for it, it is given back at once. No jobs: there was nothing under that claim. */
   "handover.received": { worker: string; claim: string; jobs: number; kept: boolean };

@@ -21,8 +21,8 @@ export interface StandingOfferOptions {
   readonly events: Events;
 }
 
-/** Whoever is idle for a moment only need not say so. */
-const idleMs = 20;
+/** What is so for a moment only need not be said. */
+const saidAfterMs = 20;
 /** Quick runs are over by then; of others it is known that they are not quick. */
 const fullMs = 20;
 const describeEveryMs = 1_000;
@@ -66,7 +66,7 @@ export class StandingOffer {
   consider(): void {
     if (this.#timer !== null || this.#closed || this.#options.listener === null) return;
     if (this.#stands && !this.#isOutdated) return;
-    this.#wait(idleMs);
+    this.#wait(saidAfterMs);
   }
 
   /** Jobs have come: there may be no room any more. */
@@ -109,7 +109,7 @@ export class StandingOffer {
     const before = this.#told;
     if (before === null) return true;
     const ageMs = clock.monotonic() - before.at;
-    if (ageMs < idleMs) return false;
+    if (ageMs < saidAfterMs) return false;
     const now = describe();
     if (now === null) return false;
     if (hintsOf(now).length > before.hints.length || now.most > 2 * before.most) return true;

@@ -134,17 +134,17 @@ describe("maxRuntimeMs", () => {
   });
 
   it("leaves a handler behind that ignores its signal", async () => {
-    const { millrace } = instances;
+    // Without a reclaimer at work: the worker is to say it itself.
+    const millrace = await instances.connect({ reclaimMs: 600_000 });
     const never = createGate();
     const { job, runs } = started(() => (runs.length === 1 ? never.opened : "second try"), {
       maxRuntimeMs: 30,
     });
-    await instances.work([job]);
+    await millrace.work([job], { drainMs: 0 });
     const { id } = await millrace.enqueue(job, 1);
     const ended = await millrace.waitFor(id);
     expect(ended).toMatchObject({ state: "completed", result: "second try", attempt: 2 });
-    // The worker says so itself, or the upkeep if that comes first.
-    expect(ended.timeline[0]?.message).toMatch(/longer than (30 ms|its maxRuntimeMs)/);
+    expect(ended.timeline[0]?.message).toContain("longer than 30 ms");
     never.open();
   });
 });
