@@ -83,6 +83,19 @@ describe("fault 4: an enqueue", () => {
   );
 
   test.each(["question", "answer"] as const)(
+    "whose %s is lost, and then the answer to what has become of it, is one job",
+    async (lost) => {
+      if (lost === "answer") void proxy.loseAnswer("client", "lost-twice");
+      else void proxy.loseQuestion("lost-twice");
+      const again = proxy.loseAnswer("client", "resolve_flush");
+      const { id } = await producer.enqueue(chaosJob, { mark: "lost-twice" });
+      await again;
+      expect(resolved).toEqual([lost === "answer"]);
+      expect(await jobsWith("lost-twice")).toEqual([id]);
+    },
+  );
+
+  test.each(["question", "answer"] as const)(
     "with a key whose %s is lost is one job",
     async (lost) => {
       const lose =

@@ -7,9 +7,11 @@ import { Events } from "../../src/runtime/events.ts";
 import type { Connection } from "../../src/store/postgres/connection.ts";
 import { Database } from "../../src/store/postgres/database.ts";
 import { enqueueJobs } from "../../src/store/postgres/enqueue.ts";
-import { flushJobs, registerProducer, wasFlushed } from "../../src/store/postgres/flush.ts";
+import { flushJobs, registerProducer, resolved } from "../../src/store/postgres/flush.ts";
+import { PostgresProducer } from "../../src/store/postgres/producer.ts";
 import { statement } from "../../src/store/postgres/statement.ts";
 import type { NewJob } from "../../src/store/store.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 import { ids, type Topic } from "./stage.ts";
 
@@ -20,19 +22,17 @@ export const flushFence: Topic = (stage) => {
   const events = new Events();
   const lost = events.once("connection.lost");
 
+  const common = { events, clock: systemClock, random: Math.random };
+  const databaseAt = (url: string) =>
+    new Database({ ...common, url, schema: "millrace", poolSize: 1, queryTimeoutMs: 10_000 });
+  let url: string;
+
   beforeAll(async () => {
     const [row] = await stage().sql<{ url: string }>(
       "select format('postgres://postgres@127.0.0.1:%s/%s', inet_server_port(), current_database()) as url",
     );
-    database = new Database({
-      url: row?.url ?? "",
-      schema: "millrace",
-      poolSize: 1,
-      queryTimeoutMs: 10_000,
-      events,
-      clock: systemClock,
-      random: Math.random,
-    });
+    url = row?.url ?? "";
+    database = databaseAt(url);
     connection = database.reserve("fence");
     other = database.reserve("fence too");
   });
@@ -68,18 +68,28 @@ export const flushFence: Topic = (stage) => {
   it("says exactly whether a flush was committed", async () => {
     const [queueId, producer] = [await stage().queue(), await newProducer()];
     await flush(producer, 1, stage().jobs(queueId, 1));
-    expect(await wasFlushed(connection, producer, 1)).toBe(true);
-    expect(await wasFlushed(connection, producer, 2)).toBe(false);
-    expect(await wasFlushed(connection, randomUUID(), 1)).toBe(false);
+    expect(await resolved(connection, producer, 1)).toEqual({ committed: true, flushNo: 1 });
+    expect(await resolved(connection, producer, 2)).toEqual({ committed: false, flushNo: 3 });
+    expect(await resolved(connection, randomUUID(), 1)).toMatchObject({ committed: false });
+  });
+
+  it("says so again to who has not heard the answer", async () => {
+    const [queueId, producer] = [await stage().queue(), await newProducer()];
+    await flush(producer, 1, stage().jobs(queueId, 1));
+    for (const _ of ["first", "again"])
+      expect(await resolved(connection, producer, 1)).toEqual({ committed: true, flushNo: 1 });
+    for (const _ of ["first", "again"])
+      expect(await resolved(connection, producer, 2)).toEqual({ committed: false, flushNo: 3 });
   });
 
   it("refuses the late arrival of a flush that was said not to be committed", async () => {
     const [queueId, producer] = [await stage().queue(), await newProducer()];
     const late = stage().jobs(queueId, 3);
-    expect(await wasFlushed(connection, producer, 1)).toBe(false);
+    const { committed, flushNo } = await resolved(connection, producer, 1);
+    expect(committed).toBe(false);
     expect(await flush(producer, 1, late)).toBe(false);
     expect(await stored(late)).toBe(0);
-    expect(await flush(producer, 2, late)).toBe(true);
+    expect(await flush(producer, flushNo + 1, late)).toBe(true);
   });
 
   it("waits for a flush that is under way, and then knows how it ended", async () => {
@@ -89,7 +99,7 @@ export const flushFence: Topic = (stage) => {
       const session = await stage().session();
       await session.query("begin");
       await session.query("update millrace.producer set flush_no = 1 where id = $1", [producer]);
-      const asked = wasFlushed(other, producer, 1);
+      const asked = resolved(other, producer, 1);
       await until("the question waits", async () => {
         const waiting = await stage().sql(
           "select from pg_stat_activity where application_name = 'millrace fence too' and wait_event_type = 'Lock'",
@@ -98,11 +108,43 @@ export const flushFence: Topic = (stage) => {
       });
       await session.query(end);
       await session.close();
-      expect(await asked).toBe(end === "commit");
+      const { committed, flushNo } = await asked;
+      expect(committed).toBe(end === "commit");
       expect(await flush(producer, 1, jobs)).toBe(false);
-      expect(await flush(producer, 2, jobs)).toBe(true);
+      expect(await flush(producer, flushNo + 1, jobs)).toBe(true);
     }
   });
+
+  it.each(["ready", "named"] as const)(
+    "takes no flush of %s jobs for the one before it, of which nobody could tell what became",
+    async (kind) => {
+      const [queueId, proxy] = [await stage().queue(), await TcpProxy.start(url)];
+      const behind = databaseAt(proxy.url);
+      let laterMs = 0;
+      const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + laterMs };
+      const producer = new PostgresProducer({
+        ...{ ...common, clock, connection: behind.reserve("impatient") },
+        ...{ channel: "c", kind, patienceMs: 60_000 },
+      });
+      const flush = (job: NewJob) => producer.flush([job], { notice: null });
+      const [first, unknown, next] = [1, 2, 3].map(() => stage().job(queueId));
+      if (!first || !unknown || !next) return;
+      await flush(first);
+      void proxy.loseAnswer("client", unknown.id).then(() => {
+        proxy.refuse();
+        laterMs = 60_000;
+      });
+      await expect(flush(unknown)).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
+      expect(await stored([unknown])).toBe(1);
+      proxy.open();
+      void proxy.loseQuestion(next.id);
+      await expect(flush(next)).resolves.toMatchObject({ answers: [{ id: next.id }] });
+      expect(await stored([next])).toBe(1);
+      await producer.close();
+      await behind.close();
+      await proxy.close();
+    },
+  );
 
   it("holds for named jobs as well", async () => {
     const [queueId, producer] = [await stage().queue(), await newProducer()];

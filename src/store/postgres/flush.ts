@@ -98,12 +98,13 @@ const openProducer = statement(
   `insert into millrace.producer (id, flush_no) values ($1, 0)`,
 );
 
+// Asked again, it answers the same: it never moves to the number of the flush itself, which only the flush does.
 const resolveFlush = statement(
   "resolve_flush",
-  `update millrace.producer p set flush_no = $2, seen_at = now()
-  from (select id, flush_no from millrace.producer where id = $1 for update) before
-  where p.id = before.id
-  returning before.flush_no`,
+  `update millrace.producer set seen_at = now(),
+    flush_no = case when flush_no < $2::bigint then $2::bigint + 1 else flush_no end
+  where id = $1::uuid
+  returning flush_no`,
 );
 
 const notify = statement("notify", "select pg_notify($1, $2)");
@@ -203,14 +204,21 @@ export async function registerProducer(connection: Connection, producer: string)
   await connection.query(openProducer, [producer]);
 }
 
-/** After a lost answer: was flush `flushNo` committed? From now on it cannot be. */
-export async function wasFlushed(
+export interface Resolved {
+  readonly committed: boolean;
+  /** The one to count on from. */
+  readonly flushNo: number;
+}
+
+/** After a lost answer: was flush `flushNo` committed? If not, from now on it cannot be. */
+export async function resolved(
   connection: Connection,
   producer: string,
   flushNo: number,
-): Promise<boolean> {
-  const rows = await connection.rows(resolveFlush, [producer, flushNo]);
-  return rows[0] !== undefined && Number(rows[0][0]) >= flushNo;
+): Promise<Resolved> {
+  const [row] = await connection.rows(resolveFlush, [producer, flushNo]);
+  const reached = row === undefined ? flushNo + 1 : Number(row[0]);
+  return { committed: reached === flushNo, flushNo: reached };
 }
 
 export async function sendNotice(

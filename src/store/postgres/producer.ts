@@ -13,8 +13,8 @@ import {
   flushAndHandJobs,
   flushJobs,
   registerProducer,
+  resolved,
   sendNotice,
-  wasFlushed,
 } from "./flush.ts";
 import type { RunStatement } from "./statement.ts";
 
@@ -114,25 +114,32 @@ export class PostgresProducer implements ProducerSession {
     const { connection, clock, random, events, kind } = this.#options;
     const producer = this.#producer;
     if (producer === null) return null;
-    const flushNo = this.#flushNo + 1;
+    // Whoever does not find out goes on under a new name: the next flush must not be taken for this one.
+    this.#producer = null;
     for (;;) {
       try {
-        const committed = await wasFlushed(connection, producer, flushNo);
-        this.#flushNo = flushNo;
+        const { committed, flushNo } = await resolved(connection, producer, this.#flushNo + 1);
         events.emit("flush.resolved", { committed, jobs: jobs.length });
-        if (!committed) return null;
-        if (kind === "ready") return accepted(jobs);
-        const answers = await answersOfCommitted(
-          (source, values) => connection.query(source, values),
-          jobs,
-        );
-        return { answers, claimedAt: null, lastSeq: null, places: null };
+        const flushed = committed ? await this.#answersOf(jobs, kind) : null;
+        this.#producer = producer;
+        this.#flushNo = flushNo;
+        return flushed;
       } catch (error) {
         if (!isConnectionError(error) && !isRetryable(error)) throw error;
         if (clock.monotonic() >= deadline) throw unavailable(cause);
         await clock.sleep(50 * random());
       }
     }
+  }
+
+  async #answersOf(jobs: readonly NewJob[], kind: ProducerOptions["kind"]): Promise<Flushed> {
+    const { connection } = this.#options;
+    if (kind === "ready") return accepted(jobs);
+    const answers = await answersOfCommitted(
+      (source, values) => connection.query(source, values),
+      jobs,
+    );
+    return { answers, claimedAt: null, lastSeq: null, places: null };
   }
 
   async #register(): Promise<string> {
