@@ -64,7 +64,7 @@ export function writePayload(
     warnings.push(payloadProblem("large", "$", `${sizeBytes} bytes`));
   }
   checkFields(payload, options, errors);
-  const again = json === undefined || suspiciousEscape.test(json);
+  const again = json === undefined || hasSuspiciousEscape(json);
   const violations = again ? inspect(payload, { limits: shape }) : found;
   for (const violation of violations) errors.push(violationProblem(violation, limits));
   if (json === undefined && errors.length === 0) {
@@ -152,6 +152,7 @@ function limitsOf(given: Partial<PayloadLimits> = defaultPayloadLimits): Limits 
 
 // JSON.stringify writes both as escapes, so one look at the text spares a look at every string.
 const suspiciousEscape = /\\u(?:0000|d[89a-f])/i;
+const hasSuspiciousEscape = (json: string) => json.includes("\\u") && suspiciousEscape.test(json);
 
 // Far over the limit the payload is refused anyway; reading all of it would only cost time.
 const inspectedAnyway = 1024 * 1024;

@@ -4,6 +4,7 @@
 
 import { embeddedValueKind } from "./embedded-content.ts";
 import { renderPath } from "./payload-path.ts";
+import { isPlainWords } from "./plain-words.ts";
 import { isStandIn, judgeKey, type KeyVerdict } from "./sensitive-keys.ts";
 import { isCardNumber, secretValueKind } from "./sensitive-values.ts";
 
@@ -194,6 +195,7 @@ function visitText(walk: Walk, value: string, depth: number, key: KeyVerdict): v
     report(walk, "sensitive_key", depth, key.secret);
     return;
   }
+  if (key.embedded === undefined && isPlainWords(value)) return;
   const secret = secretValueKind(value, key.identifier);
   if (secret !== undefined) {
     report(walk, "sensitive_value", depth, secret);
