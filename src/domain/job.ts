@@ -52,13 +52,13 @@ export interface Job {
   readonly closedReason: string | null;
 }
 
-/** A job in its holder's hands. */
 /** Where the store left a job it handed out, so that it finds it again without a search. */
 export interface Place {
   readonly tid: string;
   readonly seq: number;
 }
 
+/** A job in its holder's hands. */
 export interface ClaimedJob {
   readonly id: string;
   readonly place?: Place | undefined;

@@ -204,10 +204,11 @@ const callOptions = (definition: Definition, abort: AbortSource): BreakerRunOpti
 });
 
 function lift(job: ClaimedJob, definition: Definition | undefined): unknown {
+  const { payload } = job;
   const { payloadVersion, upcasters } = definition ?? {};
-  if (payloadVersion === undefined && upcasters === undefined) return job.payload;
-  const from = job.meta.payloadVersion ?? versionOf(job.payload);
-  const lifted = upcast(job.payload, {
+  if (payloadVersion === undefined && upcasters === undefined) return payload;
+  const from = job.meta.payloadVersion ?? versionOf(payload);
+  const lifted = upcast(payload, {
     ...(typeof from === "string" ? { from } : {}),
     to: payloadVersion ?? defaultPayloadVersion,
     upcasters: upcasters ?? {},

@@ -57,7 +57,7 @@ export function claimedColumns(first: number | null): string {
     first === null ? name : unless(name, `$${first + i}::${types[i]}`),
   );
   return `id, ${unless("claim_no", "1")}, ${type}, ${queueId}, ${tenant}, ${unless("attempt", "1")}, ${maxAttempts},
-    ${unless("crash_count", "0")}, payload, date_part('epoch', created_at), date_part('epoch', started_at),
+    ${unless("crash_count", "0")}, payload::text, date_part('epoch', created_at), date_part('epoch', started_at),
     ${weight}, seq::float8,
     case when ready_at > created_at
         or num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0
@@ -88,7 +88,6 @@ class ClaimedRow implements ClaimedJob, Place {
   readonly attempt: number;
   readonly maxAttempts: number;
   readonly crashCount: number;
-  readonly payload: unknown;
   readonly weight: number;
   readonly seq: number;
   readonly tid: string;
@@ -98,6 +97,7 @@ class ClaimedRow implements ClaimedJob, Place {
   readonly reference: string | null;
   readonly meta: JobMeta;
   readonly timeline: Timeline;
+  readonly #payload: string;
   readonly #createdAt: number;
   readonly #readyAt: number | null;
   readonly #startedAt: number;
@@ -111,7 +111,7 @@ class ClaimedRow implements ClaimedJob, Place {
     this.attempt = (row[5] as number | null) ?? 1;
     this.maxAttempts = (row[6] as number | null) ?? usual.maxAttempts;
     this.crashCount = (row[7] as number | null) ?? 0;
-    this.payload = row[8];
+    this.#payload = row[8] as string;
     this.#createdAt = row[9] as number;
     this.#startedAt = row[10] as number;
     this.weight = (row[11] as number | null) ?? usual.weight;
@@ -127,6 +127,11 @@ class ClaimedRow implements ClaimedJob, Place {
     // not delayed.
     this.#readyAt = rare[6] ?? (this.attempt > 1 ? null : this.#createdAt);
     this.tid = row[14] as string;
+  }
+
+  /** Read when a run asks for it, and anew each time: what waits to run or to be settled is but a text. */
+  get payload(): unknown {
+    return JSON.parse(this.#payload);
   }
 
   get place(): Place {

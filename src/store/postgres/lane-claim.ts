@@ -8,7 +8,9 @@ import { arrayText, statement } from "./statement.ts";
 
 const claim = statement(
   "claim_lanes",
-  `select * from millrace.claim_lanes($1::uuid, $2::uuid, $3::int, $4::int, $5::text[], $6::boolean)`,
+  `select id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, payload::text, created_at,
+    started_at, weight, seq, rare, tid
+  from millrace.claim_lanes($1::uuid, $2::uuid, $3::int, $4::int, $5::text[], $6::boolean)`,
 );
 
 interface About {
@@ -32,7 +34,7 @@ export async function claimLanes(
     types === null ? null : arrayText(types),
     String(suspect),
   ]);
-  const about = first?.[8] as About;
+  const about: About = JSON.parse(first?.[8] as string);
   return {
     // Turns are kept by those who run what was claimed, too: the rows come in the order of the claim.
     jobs: toJobsInOrder(claimId, rows, unusual),
