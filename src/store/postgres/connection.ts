@@ -5,6 +5,7 @@ import pg from "pg";
 import { type Clock, longestTimerMs } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import { isConnectionError } from "./failures.ts";
+import { PreparedRun, type Value } from "./prepared-run.ts";
 import type { Renderer, Runner, RunStatement, Statement } from "./statement.ts";
 
 export interface ConnectionOptions {
@@ -66,14 +67,17 @@ async function queryOn<R extends pg.QueryResultRow>(
   return (await client.query<R>({ name, text, values })).rows;
 }
 
-async function rowsOn(
+function rowsOn(
   client: pg.Client,
   renderer: Renderer,
   source: Statement,
-  values: unknown[],
+  values: readonly Value[],
 ): Promise<unknown[][]> {
-  const { name, text } = renderer.render(source);
-  return (await client.query<unknown[]>({ name, text, values, rowMode: "array" })).rows;
+  return new Promise((resolve, reject) => {
+    const done = (error: unknown, rows: unknown[][]) =>
+      error === undefined ? resolve(rows) : reject(error);
+    client.query(new PreparedRun(renderer.render(source), values, done));
+  });
 }
 
 /** Gives up on a server that does not answer. One timer for all queries, since most need none. */
@@ -120,8 +124,7 @@ export class Connection implements Runner {
     this.#patience = new Patience(options.queryTimeoutMs);
   }
 
-  /** Rows as arrays: the cheapest form, for the hot statements. */
-  rows(source: Statement, values: unknown[]): Promise<unknown[][]> {
+  rows(source: Statement, values: readonly Value[]): Promise<unknown[][]> {
     return this.#run((client) => rowsOn(client, this.#options.renderer, source, values));
   }
 
@@ -175,22 +178,37 @@ export class Connection implements Runner {
     this.#underWay--;
   };
 
-  async #runNow<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = this.#client ?? (await this.#ready());
-    try {
-      return await new Promise<T>((resolve, reject) => {
-        this.#patience.start(() => {
-          const text = `no answer from PostgreSQL in ${this.#options.queryTimeoutMs} ms`;
-          reject(Object.assign(new Error(text), { code: "ETIMEDOUT" }));
-        });
-        task(client).then(resolve, reject);
+  #runNow<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
+    const client = this.#client;
+    return client === null
+      ? this.#ready().then((ready) => this.#runOn(ready, task))
+      : this.#runOn(client, task);
+  }
+
+  /** Not an async function: every step of a promise is one more on the way of a pickup. */
+  #runOn<T>(client: pg.Client, task: (client: pg.Client) => Promise<T>): Promise<T> {
+    const { queryTimeoutMs } = this.#options;
+    return new Promise<T>((resolve, reject) => {
+      let waiting = true;
+      const end = (): boolean => {
+        const first = waiting;
+        waiting = false;
+        if (first) this.#patience.end();
+        return first;
+      };
+      const fail = (error: unknown): void => {
+        if (!end()) return;
+        if (isConnectionError(error)) this.#drop(client, error);
+        reject(error);
+      };
+      this.#patience.start(() => {
+        const text = `no answer from PostgreSQL in ${queryTimeoutMs} ms`;
+        fail(Object.assign(new Error(text), { code: "ETIMEDOUT" }));
       });
-    } catch (error) {
-      if (isConnectionError(error)) this.#drop(client, error);
-      throw error;
-    } finally {
-      this.#patience.end();
-    }
+      task(client).then((value) => {
+        if (end()) resolve(value);
+      }, fail);
+    });
   }
 
   #ready(): Promise<pg.Client> {

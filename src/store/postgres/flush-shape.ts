@@ -125,9 +125,11 @@ function differences(jobs: readonly NewJob[]): Pick<Shape, "differs" | "rare"> {
   if (first === undefined) return { differs: 0, rare: false };
   const values = columns.map(({ of }) => of(first));
   let differs = 0;
-  for (const job of jobs)
+  for (const job of jobs) {
+    if (job === first) continue;
     for (let i = 0; i < columns.length; i++)
       if (columns[i]?.of(job) !== values[i]) differs |= 1 << i;
+  }
   const given = values.slice(common).some((value) => value !== undefined && value !== 0);
   return { differs, rare: given || differs >> common !== 0 };
 }

@@ -183,5 +183,6 @@ function settlement(
 
 const runnerOf = (query: Database["query"]): Runner => ({
   query: query as Runner["query"],
-  rows: async (source, values) => (await query(source, values)).map((row) => Object.values(row)),
+  rows: async (source, values) =>
+    (await query(source, [...values])).map((row) => Object.values(row)),
 });

@@ -1,0 +1,101 @@
+// One run of a named statement, with its rows as arrays: what the driver's own query does, without what a hot
+// statement does not need. Which types its columns have is asked for once per connection, not with every run.
+
+import pg from "pg";
+
+type Read = (text: string) => unknown;
+
+/** As far as the driver's types do not tell. */
+interface Wire extends pg.Connection {
+  readonly parsedStatements: Record<string, string | undefined>;
+  readonly submittedNamedStatements: Record<string, string | undefined>;
+}
+
+export type Value = string | number | boolean | null | undefined;
+
+const columnsOf = new WeakMap<pg.Connection, Map<string, readonly Read[]>>();
+const readsOf = new Map<number, Read>();
+
+function readerOf(type: number): Read {
+  const found = readsOf.get(type) ?? (pg.types.getTypeParser(type, "text") as Read);
+  readsOf.set(type, found);
+  return found;
+}
+
+const textOf = (value: Value): string | null =>
+  value === null || value === undefined || typeof value === "string"
+    ? (value ?? null)
+    : String(value);
+
+const portal = { type: "P", name: "" };
+
+export class PreparedRun implements pg.Submittable {
+  readonly name: string;
+  readonly text: string;
+  readonly #values: readonly Value[];
+  readonly #done: (error: unknown, rows: unknown[][]) => void;
+  #known: Map<string, readonly Read[]> = new Map();
+  #columns: readonly Read[] | null = null;
+  readonly #rows: unknown[][] = [];
+  #error: unknown;
+
+  constructor(
+    { name, text }: { readonly name: string; readonly text: string },
+    values: readonly Value[],
+    done: (error: unknown, rows: unknown[][]) => void,
+  ) {
+    this.name = name;
+    this.text = text;
+    this.#values = values;
+    this.#done = done;
+  }
+
+  submit(connection: pg.Connection): void {
+    const wire = connection as Wire;
+    const { name, text } = this;
+    const known = columnsOf.get(wire);
+    if (known === undefined) columnsOf.set(wire, this.#known);
+    else this.#known = known;
+    this.#columns = this.#known.get(name) ?? null;
+    wire.stream.cork();
+    if ((wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) === undefined) {
+      wire.parse({ name, text, types: [] }, true);
+      wire.submittedNamedStatements[name] = text;
+    }
+    wire.bind({ statement: name, values: this.#values.map(textOf) }, true);
+    if (this.#columns === null) wire.describe(portal, true);
+    wire.execute(null, true);
+    wire.sync();
+    wire.stream.uncork();
+  }
+
+  handleRowDescription({ fields }: { readonly fields: readonly pg.FieldDef[] }): void {
+    this.#columns = fields.map(({ dataTypeID }) => readerOf(dataTypeID));
+    this.#known.set(this.name, this.#columns);
+  }
+
+  handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
+    if (this.#error !== undefined) return;
+    const columns = this.#columns ?? [];
+    const row = new Array<unknown>(fields.length);
+    try {
+      for (let i = 0; i < fields.length; i++) {
+        const field = fields[i] ?? null;
+        row[i] = field === null ? null : columns[i]?.(field);
+      }
+    } catch (error) {
+      this.#error = error;
+    }
+    this.#rows.push(row);
+  }
+
+  handleCommandComplete(): void {}
+
+  handleError(error: unknown): void {
+    this.#done(error, []);
+  }
+
+  handleReadyForQuery(): void {
+    this.#done(this.#error, this.#rows);
+  }
+}

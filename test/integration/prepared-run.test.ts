@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { Events } from "../../src/runtime/events.ts";
+import type { Connection } from "../../src/store/postgres/connection.ts";
+import { Database } from "../../src/store/postgres/database.ts";
+import { statement } from "../../src/store/postgres/statement.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+
+let drop: () => Promise<void>;
+let proxy: TcpProxy;
+let database: Database;
+let connection: Connection;
+
+beforeAll(async () => {
+  const created = await createDatabase();
+  drop = created.drop;
+  proxy = await TcpProxy.start(created.url);
+  database = new Database({
+    ...{ url: proxy.url, schema: "millrace", poolSize: 1, queryTimeoutMs: 10_000 },
+    ...{ events: new Events(), clock: systemClock, random: Math.random },
+  });
+});
+afterAll(async () => {
+  await database.close();
+  await proxy.close();
+  await drop();
+});
+beforeEach(() => {
+  connection = database.reserve("prepared");
+  return () => connection.close();
+});
+
+const types = statement(
+  "types",
+  `select $1::int, $2::text, null::text, $3::boolean, '{"a":[1]}'::json, 1.5::float8, to_timestamp(0)`,
+);
+const divide = statement("divide", "select (10 / n)::int from unnest($1::int[]) n");
+
+test("reads each type as the driver does, the first time and again", async () => {
+  const row = [7, "é", null, true, { a: [1] }, 1.5, new Date(0)];
+  for (const _ of ["first", "again"])
+    expect(await connection.rows(types, [7, "é", true])).toEqual([row]);
+});
+
+test("knows what a statement answers without asking again", async () => {
+  expect(await connection.rows(divide, ["{1,2}"])).toEqual([[10], [5]]);
+  // So that the proxy has forgotten what was sent first.
+  const ones = Array.from({ length: 200 }, () => 1);
+  expect(await connection.rows(divide, [`{${ones}}`])).toHaveLength(200);
+  // A message that asks for a description: D, its length, P for portal.
+  const asked = proxy.loseQuestion("D\0\0\0\x06P");
+  expect(await connection.rows(divide, ["{10}"])).toEqual([[1]]);
+  await expect(connection.rows(statement("other", "select 1"), [])).rejects.toThrow();
+  await asked;
+});
+
+test("goes on after an error of the statement, and after one in the text", async () => {
+  await expect(connection.rows(divide, ["{0}"])).rejects.toMatchObject({ code: "22012" });
+  await expect(connection.rows(divide, ["{x}"])).rejects.toMatchObject({ code: "22P02" });
+  const wrong = statement("wrong", "select nothing from nowhere");
+  for (const _ of ["first", "again"])
+    await expect(connection.rows(wrong, [])).rejects.toMatchObject({ code: "42P01" });
+  expect(await connection.rows(divide, ["{2}"])).toEqual([[5]]);
+});
+
+test("an error in the middle of the rows leaves none of them", async () => {
+  await expect(connection.rows(divide, ["{1,2,0}"])).rejects.toMatchObject({ code: "22012" });
+});
+
+test("begins anew on a new connection", async () => {
+  expect(await connection.rows(divide, ["{1}"])).toEqual([[10]]);
+  proxy.cut();
+  await expect(connection.rows(divide, ["{1}"])).rejects.toThrow();
+  expect(await connection.rows(divide, ["{1}"])).toEqual([[10]]);
+});
+
+test("runs and other queries share one connection, each in its turn", async () => {
+  const names = statement("names", "select $1::text as name");
+  const answers = await Promise.all([
+    connection.rows(divide, ["{1}"]),
+    connection.query(names, ["a"]),
+    connection.transaction(async (query, rows) => [
+      await query(names, ["b"]),
+      await rows(divide, ["{2}"]),
+    ]),
+    connection.rows(names, ["c"]),
+  ]);
+  expect(answers).toEqual([[[10]], [{ name: "a" }], [[{ name: "b" }], [[5]]], [["c"]]]);
+});
