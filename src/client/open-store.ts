@@ -9,6 +9,7 @@ import { startEmbedded } from "../store/postgres/embedded.ts";
 import { asRefusedConnect } from "../store/postgres/failures.ts";
 import { migrate } from "../store/postgres/migrator.ts";
 import { PostgresStore } from "../store/postgres/postgres-store.ts";
+import { types } from "../store/postgres/value-readers.ts";
 import type { Store } from "../store/store.ts";
 
 export interface OpenedStore {
@@ -83,7 +84,7 @@ async function reachable<T>(body: () => Promise<T>): Promise<T> {
 }
 
 async function serverVersionOf(url: string): Promise<string> {
-  const client = new pg.Client({ connectionString: url, application_name: "millrace" });
+  const client = new pg.Client({ connectionString: url, types, application_name: "millrace" });
   await client.connect();
   try {
     const { rows } = await client.query<{ server_version: string }>("show server_version");

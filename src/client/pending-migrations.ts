@@ -8,6 +8,7 @@ import {
   type Migration,
 } from "../store/postgres/migrator.ts";
 import { Renderer } from "../store/postgres/statement.ts";
+import { types } from "../store/postgres/value-readers.ts";
 
 /** Those that this schema lacks; all of them when there is no database yet. */
 export async function pendingMigrations(
@@ -16,7 +17,11 @@ export async function pendingMigrations(
 ): Promise<Migration[]> {
   const migrations = await loadMigrations();
   if (url === undefined) return migrations;
-  const client = new pg.Client({ connectionString: url, application_name: "millrace migrate" });
+  const client = new pg.Client({
+    connectionString: url,
+    types,
+    application_name: "millrace migrate",
+  });
   await client.connect();
   try {
     const applied = await appliedVersions(client, new Renderer(schema));

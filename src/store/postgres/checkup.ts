@@ -4,6 +4,7 @@
 import pg from "pg";
 import { appliedVersions, loadMigrations } from "./migrator.ts";
 import { Renderer } from "./statement.ts";
+import { types } from "./value-readers.ts";
 
 export interface ServerFacts {
   readonly version: string;
@@ -52,6 +53,7 @@ export async function withClient<T>(
 ): Promise<T> {
   const client = new pg.Client({
     connectionString: url,
+    types,
     application_name: "millrace doctor",
     connectionTimeoutMillis: connectTimeoutMs,
     query_timeout: 3 * connectTimeoutMs,

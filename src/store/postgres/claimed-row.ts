@@ -57,7 +57,7 @@ export function claimedColumns(first: number | null): string {
     first === null ? name : unless(name, `$${first + i}::${types[i]}`),
   );
   return `id, ${unless("claim_no", "1")}, ${type}, ${queueId}, ${tenant}, ${unless("attempt", "1")}, ${maxAttempts},
-    ${unless("crash_count", "0")}, payload::text, date_part('epoch', created_at), date_part('epoch', started_at),
+    ${unless("crash_count", "0")}, payload, date_part('epoch', created_at), date_part('epoch', started_at),
     ${weight}, seq::float8,
     case when ready_at > created_at
         or num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0
@@ -116,7 +116,7 @@ class ClaimedRow implements ClaimedJob, Place {
     this.#startedAt = row[10] as number;
     this.weight = (row[11] as number | null) ?? usual.weight;
     this.seq = row[12] as number;
-    const rare = (row[13] as Rare | null) ?? nothingRare;
+    const rare = row[13] === null ? nothingRare : (JSON.parse(row[13] as string) as Rare);
     this.maxRuntimeMs = rare[0];
     this.correlationId = rare[1] ?? this.id;
     this.idempotencyKey = rare[2] ?? this.id;

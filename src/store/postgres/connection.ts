@@ -7,6 +7,7 @@ import type { Events } from "../../runtime/events.ts";
 import { isConnectionError } from "./failures.ts";
 import { PreparedRun, type Value } from "./prepared-run.ts";
 import type { Renderer, Runner, RunStatement, Statement } from "./statement.ts";
+import { types } from "./value-readers.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -49,6 +50,7 @@ export function clientConfig({
   const options = Object.entries({ ...planSettings, ...settings }).map(([k, v]) => `-c ${k}=${v}`);
   return {
     connectionString: url,
+    types,
     application_name: `millrace ${name}`,
     options: options.join(" "),
     keepAlive: true,

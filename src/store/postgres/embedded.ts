@@ -9,6 +9,7 @@ import { databaseName, roleName } from "./embedded-cluster.ts";
 import { attach, type LaunchOptions, remove } from "./embedded-launch.ts";
 import { type Layout, openDataDir, readIfThere } from "./embedded-layout.ts";
 import type { Membership } from "./embedded-membership.ts";
+import { types } from "./value-readers.ts";
 
 export interface EmbeddedOptions {
   readonly dataDir: string;
@@ -116,7 +117,7 @@ async function urlOf(layout: Layout, port: number): Promise<string> {
 async function openDatabase(url: string): Promise<string> {
   const maintenance = new URL(url);
   maintenance.pathname = "/postgres";
-  const client = new pg.Client({ connectionString: maintenance.href });
+  const client = new pg.Client({ connectionString: maintenance.href, types });
   await client.connect();
   try {
     const { rows } = await client.query<{ version: string; present: boolean }>(

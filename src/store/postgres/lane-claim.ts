@@ -8,9 +8,7 @@ import { arrayText, statement } from "./statement.ts";
 
 const claim = statement(
   "claim_lanes",
-  `select id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, payload::text, created_at,
-    started_at, weight, seq, rare, tid
-  from millrace.claim_lanes($1::uuid, $2::uuid, $3::int, $4::int, $5::text[], $6::boolean)`,
+  `select * from millrace.claim_lanes($1::uuid, $2::uuid, $3::int, $4::int, $5::text[], $6::boolean)`,
 );
 
 interface About {

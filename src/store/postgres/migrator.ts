@@ -5,6 +5,7 @@ import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { MillraceError } from "../../domain/errors.ts";
 import { Renderer } from "./statement.ts";
+import { types } from "./value-readers.ts";
 
 export interface Migration {
   readonly version: number;
@@ -38,6 +39,7 @@ export async function migrate(options: MigrateOptions): Promise<void> {
   const migrations = await loadMigrations();
   const client = new pg.Client({
     connectionString: options.url,
+    types,
     application_name: "millrace migrate",
   });
   await client.connect();

@@ -1,7 +1,8 @@
 // One run of a named statement, with its rows as arrays: what the driver's own query does, without what a hot
 // statement does not need. Which types its columns have is asked for once per connection, not with every run.
 
-import pg from "pg";
+import type pg from "pg";
+import { hotReaderOf } from "./value-readers.ts";
 
 type Read = (text: string) => unknown;
 
@@ -14,13 +15,6 @@ interface Wire extends pg.Connection {
 export type Value = string | number | boolean | null | undefined;
 
 const columnsOf = new WeakMap<pg.Connection, Map<string, readonly Read[]>>();
-const readsOf = new Map<number, Read>();
-
-function readerOf(type: number): Read {
-  const found = readsOf.get(type) ?? (pg.types.getTypeParser(type, "text") as Read);
-  readsOf.set(type, found);
-  return found;
-}
 
 const textOf = (value: Value): string | null =>
   value === null || value === undefined || typeof value === "string"
@@ -70,7 +64,7 @@ export class PreparedRun implements pg.Submittable {
   }
 
   handleRowDescription({ fields }: { readonly fields: readonly pg.FieldDef[] }): void {
-    this.#columns = fields.map(({ dataTypeID }) => readerOf(dataTypeID));
+    this.#columns = fields.map(({ dataTypeID }) => hotReaderOf(dataTypeID));
     this.#known.set(this.name, this.#columns);
   }
 

@@ -4,6 +4,7 @@
 import pg from "pg";
 import { MillraceError } from "../../domain/errors.ts";
 import { copyRows } from "./copy-rows.ts";
+import { types } from "./value-readers.ts";
 
 export interface TableCount {
   readonly table: string;
@@ -27,6 +28,7 @@ export async function withSession<T>(
 ): Promise<T> {
   const client = new pg.Client({
     connectionString: url,
+    types,
     application_name: `millrace ${name}`,
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
