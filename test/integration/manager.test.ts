@@ -108,7 +108,9 @@ test("two schedulers with no election between them promote each job once", async
 
 test("the reclaimer waits one lease after a change of leader, then takes back what lapsed", async () => {
   const leaseMs = 6_000;
-  const millrace = await instances.connect({ leaseMs, reclaimMs: 100 });
+  // Long enough that no stall of the machine costs it its term: another one would wait, and tell, once more.
+  const leaderTtlMs = 60_000;
+  const millrace = await instances.connect({ leaseMs, reclaimMs: 100, leaderTtlMs });
   const waits: string[] = [];
   millrace.events.on("reclaim.waited", ({ reason }) => waits.push(reason));
   const lapsed = millrace.events.once("job.lapsed");
