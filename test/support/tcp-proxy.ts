@@ -30,6 +30,8 @@ export class TcpProxy {
   readonly #pairs = new Set<Pair>();
   #traps: Trap[] = [];
   #state: "open" | "refusing" | "silent" = "open";
+  /** Whether the next thing that passes is lost. */
+  #isLost = () => false;
 
   private constructor(server: Server, url: string) {
     this.#server = server;
@@ -75,6 +77,12 @@ export class TcpProxy {
   open(): void {
     if (this.#state === "silent") this.cut();
     this.#state = "open";
+    this.#isLost = () => false;
+  }
+
+  /** Until open(), whatever passes may be lost, questions and answers alike, and its connection with it. */
+  storm(isLost: () => boolean): void {
+    this.#isLost = isLost;
   }
 
   /**
@@ -124,6 +132,10 @@ export class TcpProxy {
 
   #pass(pair: Pair, from: "client" | "server", chunk: Buffer): void {
     if (this.#isSilent(pair)) return;
+    if (this.#isLost()) {
+      this.#end(pair);
+      return;
+    }
     const seen = Buffer.concat([pair.tails[from], chunk]);
     const trap = this.#traps.find(({ side, text }) => side === from && seen.includes(text));
     if (trap !== undefined && !pair.swallowing) {
