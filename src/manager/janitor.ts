@@ -4,6 +4,7 @@ import { Loop } from "../runtime/loop.ts";
 import type { Store, UpkeepSession } from "../store/store.ts";
 import type { Retention } from "../store/upkeep.ts";
 import { Pace } from "./pace.ts";
+import { VacuumPace } from "./vacuum-pace.ts";
 
 export interface JanitorOptions {
   readonly store: Store;
@@ -20,7 +21,6 @@ export interface JanitorOptions {
 }
 
 const expireAtOnce = 1_000;
-const vacuumEvery = 50_000;
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
 
@@ -32,7 +32,7 @@ export function createJanitor(options: JanitorOptions): Loop {
   const { store, session, process, settled, isWanted, clock, events } = options;
   const [tidying, attaching] = [new Pace(minuteMs, clock), new Pace(hourMs, clock)];
   const pruning = new Pace(hourMs, clock, "at once");
-  let vacuumedAt = 0;
+  const vacuuming = new VacuumPace(() => session.hotRows());
 
   async function forEverybody(): Promise<number> {
     const expired = await session.expire(expireAtOnce, process);
@@ -49,10 +49,7 @@ export function createJanitor(options: JanitorOptions): Loop {
     name: "janitor",
     intervalMs: 1_000,
     run: async () => {
-      if (settled() - vacuumedAt >= vacuumEvery) {
-        vacuumedAt = settled();
-        await session.vacuum();
-      }
+      if (await vacuuming.isDue(settled())) await session.vacuum();
       if (attaching.isDue()) await store.attachHistory();
       return { processed: (await isWanted()) ? await forEverybody() : 0 };
     },

@@ -67,6 +67,9 @@ export interface UpkeepSession {
   hasLeader(): Promise<boolean>;
   /** Tells whoever schedules that a job falls due in so many milliseconds. */
   announceDue(delayMs: number): Promise<void>;
+  /** About how many jobs are ready or running. */
+  hotRows(): Promise<number>;
+  /** False when another process is at it. */
   vacuum(): Promise<boolean>;
   tidy(): Promise<boolean>;
   /** Lets go of what is past its queue's retention, or the trail's; says of how much. */

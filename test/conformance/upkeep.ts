@@ -150,6 +150,13 @@ export const upkeep: Topic = (stage) => {
     expect(left).toEqual([{ key: keys[0] }]);
   });
 
+  it("knows about how many jobs are ready or running, since the last vacuum", async () => {
+    await stage().put(...stage().jobs(await stage().queue(), 200));
+    await stage().upkeep.vacuum();
+    // An estimate: of pages that nothing has happened to only some are looked at.
+    expect(await stage().upkeep.hotRows()).toBeGreaterThan(100);
+  });
+
   it("vacuums, one process at a time", async () => {
     expect(await stage().upkeep.vacuum()).toBe(true);
     const other = await stage().session();

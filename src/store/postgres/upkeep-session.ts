@@ -9,7 +9,7 @@ import { expireDue, promoteDue, waitForDue } from "./promote.ts";
 import { prune } from "./retention.ts";
 import { settleLapsedJobs } from "./settle.ts";
 import { statement } from "./statement.ts";
-import { tidyUp, vacuumHotTables } from "./upkeep.ts";
+import { estimateHotRows, tidyUp, vacuumHotTables } from "./upkeep.ts";
 
 interface UpkeepOptions {
   readonly term: number | undefined;
@@ -35,6 +35,7 @@ export function openUpkeep(database: Database, { term, patienceMs }: UpkeepOptio
     announceDue: async (delayMs) => {
       await connection.query(announce, [noticeTexts.due(delayMs)]);
     },
+    hotRows: () => estimateHotRows(connection),
     vacuum: () => vacuumHotTables(connection, schema),
     tidy: () => tidyUp(connection, writer, schema),
     prune: (retention) => prune(connection, writer, schema, retention),

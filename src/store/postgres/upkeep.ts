@@ -17,6 +17,11 @@ const vacuum = statement(
   "vacuum (truncate false, skip_locked true) millrace.job, millrace.claim, millrace.lease, millrace.producer, millrace.queue_count, millrace.tenant_count, millrace.scheduled_job",
 );
 
+const hotRows = statement(
+  "count_hot_rows",
+  "select greatest(reltuples, 0)::float8 as rows from pg_class where oid = 'millrace.job'::regclass",
+);
+
 // Minutes of processes that are over are folded into one row per queue and minute, and those of more than
 // an hour into one row per queue, so that sums stay short.
 const foldCounts = statement(
@@ -93,6 +98,12 @@ export async function exclusively(
 
 export function vacuumHotTables(connection: Connection, schema: string): Promise<boolean> {
   return exclusively(connection, `millrace.vacuum.${schema}`, () => connection.query(vacuum));
+}
+
+/** As the last vacuum or analyze has left it. */
+export async function estimateHotRows(connection: Connection): Promise<number> {
+  const [row] = await connection.query<{ rows: number }>(hotRows);
+  return row?.rows ?? 0;
 }
 
 /** `writer` is the connection, or a leader's way to write on it. */
