@@ -41,8 +41,10 @@ test(`every enqueue is one job, and each job ends once, in a storm of losses (se
       });
     proxy.storm(() => random() < share);
     const until = Date.now() + seconds * 1_000;
+    // On a slow machine it takes longer until both have happened: a lost question, and a lost answer.
+    const isOver = () => Date.now() > until && new Set(resolved).size === 2;
     const produce = async () => {
-      while (Date.now() < until) {
+      while (!isOver()) {
         const made = await ways[Math.floor(random() * ways.length)]?.().catch(() => []);
         acknowledged.push(...(made ?? []).map(({ id }) => id));
       }
@@ -57,7 +59,6 @@ test(`every enqueue is one job, and each job ends once, in a storm of losses (se
     console.log(
       JSON.stringify({ seed, jobs: acknowledged.length, of: marks, resolved: resolved.length }),
     );
-    expect(new Set(resolved)).toEqual(new Set([true, false]));
   } finally {
     proxy.open();
     await producer.stop();

@@ -10,7 +10,7 @@ const readJson: Read = (text) => JSON.parse(text);
 const timestamp =
   /^(\d{4,})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)?( BC)?$/;
 
-export function readTimestamp(text: string): Date | number {
+function readTimestamp(text: string): Date | number {
   const match = timestamp.exec(text);
   if (match === null)
     return text.startsWith("-") ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
@@ -26,7 +26,7 @@ export function readTimestamp(text: string): Date | number {
 // An element in quotes, or one without; none of ours have arrays in them.
 const element = /"((?:[^"\\]|\\.)*)"|([^{},"]+)/gs;
 
-export const arrayOf =
+const arrayOf =
   (read: Read): Read =>
   (text) =>
     Array.from(text.slice(text.indexOf("{")).matchAll(element), ([, quoted, plain = ""]) => {
@@ -60,7 +60,7 @@ const readers = new Map<number, Read>([
 
 const json = 114;
 
-export const readerOf = (type: number): Read => readers.get(type) ?? same;
+const readerOf = (type: number): Read => readers.get(type) ?? same;
 
 /** The same for hot statements, where JSON comes as its text: who needs it reads it when it is needed. */
 export const hotReaderOf = (type: number): Read => (type === json ? same : readerOf(type));
