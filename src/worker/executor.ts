@@ -35,22 +35,53 @@ const completedWithoutResult: Outcome = Object.freeze({
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
 
+/** A plain object, and the same whichever way the job came: what else its holder knows of it is not shown. */
+const shown = (job: ClaimedJob): ClaimedJob => ({
+  id: job.id,
+  type: job.type,
+  tenant: job.tenant,
+  queueId: job.queueId,
+  // As it was stored, read when it is asked for.
+  get payload() {
+    return job.payload;
+  },
+  attempt: job.attempt,
+  maxAttempts: job.maxAttempts,
+  crashCount: job.crashCount,
+  maxRuntimeMs: job.maxRuntimeMs,
+  correlationId: job.correlationId,
+  idempotencyKey: job.idempotencyKey,
+  reference: job.reference,
+  meta: job.meta,
+  timeline: job.timeline,
+  token: job.token,
+  createdAt: job.createdAt,
+  readyAt: job.readyAt,
+  startedAt: job.startedAt,
+});
+
 /** A class, not a literal: getters on a literal are made anew for every run. */
 class RunContext implements JobContext<unknown> {
-  readonly job: ClaimedJob;
+  readonly #job: ClaimedJob;
+  #shown: ClaimedJob | null = null;
   readonly payload: unknown;
   readonly #abort: AbortSource;
   readonly #log: Log;
 
   constructor(job: ClaimedJob, payload: unknown, abort: AbortSource, log: Log) {
-    this.job = job;
+    this.#job = job;
     this.payload = payload;
     this.#abort = abort;
     this.#log = log;
   }
 
+  get job(): ClaimedJob {
+    this.#shown ??= shown(this.#job);
+    return this.#shown;
+  }
+
   get attempt(): number {
-    return this.job.attempt;
+    return this.#job.attempt;
   }
 
   get signal(): AbortSignal {
@@ -58,7 +89,7 @@ class RunContext implements JobContext<unknown> {
   }
 
   get log(): Log {
-    const { id, type, correlationId } = this.job;
+    const { id, type, correlationId } = this.#job;
     return this.#log.child({ job: id, type, correlationId });
   }
 }
