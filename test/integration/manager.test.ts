@@ -108,11 +108,11 @@ test("two schedulers with no election between them promote each job once", async
 
 test("the reclaimer waits one lease after a change of leader, then takes back what lapsed", async () => {
   const leaseMs = 6_000;
-  // Long enough that no stall of the machine costs it its term: another one would wait, and tell, once more.
-  const leaderTtlMs = 60_000;
-  const millrace = await instances.connect({ leaseMs, reclaimMs: 100, leaderTtlMs });
+  const millrace = await instances.connect({ leaseMs, reclaimMs: 100 });
   const waits: string[] = [];
   millrace.events.on("reclaim.waited", ({ reason }) => waits.push(reason));
+  let elections = 0;
+  millrace.events.on("leader.elected", () => elections++);
   const lapsed = millrace.events.once("job.lapsed");
   const queue = newQueue();
   const job = defineJob({ type: "lost", queue });
@@ -136,8 +136,10 @@ test("the reclaimer waits one lease after a change of leader, then takes back wh
   // The lease is over before there is a leader: one that has just been elected finds it so.
   const manager = await leading(await millrace.manage());
   expect((await lapsed).id).toBe(id);
-  // Told once, however many rounds it waits.
-  expect(waits.filter((reason) => reason !== "server_restarted")).toEqual(["leader_changed"]);
+  // Told once in each term, however many rounds it waits; a machine that stalls may cost it one.
+  const told = waits.filter((reason) => reason !== "server_restarted");
+  expect(new Set(told)).toEqual(new Set(["leader_changed"]));
+  expect(told.length).toBeLessThanOrEqual(elections);
   const [elected] = await instances.query<{ ms: number }>(
     "select (extract(epoch from now() - elected_at) * 1000)::float8 as ms from millrace.leader where term = $1",
     [manager.term],
