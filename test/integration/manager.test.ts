@@ -109,11 +109,11 @@ test("two schedulers with no election between them promote each job once", async
 
 test("the reclaimer waits one lease after a change of leader, then takes back what lapsed", async () => {
   const leaseMs = 6_000;
-  const millrace = await instances.connect({ leaseMs, reclaimMs: 100 });
+  // Long enough that no stall of the machine costs it its term: another one would wait, and tell, once more.
+  const leaderTtlMs = 10_000;
+  const millrace = await instances.connect({ leaseMs, reclaimMs: 100, leaderTtlMs });
   const waits: string[] = [];
   millrace.events.on("reclaim.waited", ({ reason }) => waits.push(reason));
-  let elections = 0;
-  millrace.events.on("leader.elected", () => elections++);
   const lapsed = millrace.events.once("job.lapsed");
   const queue = newQueue();
   const job = defineJob({ type: "lost", queue });
@@ -137,10 +137,8 @@ test("the reclaimer waits one lease after a change of leader, then takes back wh
   // The lease is over before there is a leader: one that has just been elected finds it so.
   const manager = await leading(await millrace.manage());
   expect((await lapsed).id).toBe(id);
-  // Told once in each term, however many rounds it waits; a machine that stalls may cost it one.
-  const told = waits.filter((reason) => reason !== "server_restarted");
-  expect(new Set(told)).toEqual(new Set(["leader_changed"]));
-  expect(told.length).toBeLessThanOrEqual(elections);
+  // Told once, however many rounds it waits.
+  expect(waits.filter((reason) => reason !== "server_restarted")).toEqual(["leader_changed"]);
   const [elected] = await instances.query<{ ms: number }>(
     "select (extract(epoch from now() - elected_at) * 1000)::float8 as ms from millrace.leader where term = $1",
     [manager.term],

@@ -14,7 +14,15 @@ interface Wire extends pg.Connection {
 
 export type Value = string | number | boolean | null | undefined;
 
-const columnsOf = new WeakMap<pg.Connection, Map<string, readonly Read[]>>();
+type Columns = Map<string, readonly Read[]>;
+
+const knownOf = new WeakMap<pg.Connection, Columns>();
+
+function columnsOf(connection: pg.Connection): Columns {
+  const known: Columns = knownOf.get(connection) ?? new Map();
+  knownOf.set(connection, known);
+  return known;
+}
 
 const textOf = (value: Value): string | null =>
   value === null || value === undefined || typeof value === "string"
@@ -28,7 +36,7 @@ export class PreparedRun implements pg.Submittable {
   readonly text: string;
   readonly #values: readonly Value[];
   readonly #done: (error: unknown, rows: unknown[][]) => void;
-  #known: Map<string, readonly Read[]> = new Map();
+  #known: Columns | null = null;
   #columns: readonly Read[] | null = null;
   readonly #rows: unknown[][] = [];
   #error: unknown;
@@ -47,9 +55,7 @@ export class PreparedRun implements pg.Submittable {
   submit(connection: pg.Connection): void {
     const wire = connection as Wire;
     const { name, text } = this;
-    const known = columnsOf.get(wire);
-    if (known === undefined) columnsOf.set(wire, this.#known);
-    else this.#known = known;
+    this.#known = columnsOf(wire);
     this.#columns = this.#known.get(name) ?? null;
     wire.stream.cork();
     if ((wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) === undefined) {
@@ -65,7 +71,7 @@ export class PreparedRun implements pg.Submittable {
 
   handleRowDescription({ fields }: { readonly fields: readonly pg.FieldDef[] }): void {
     this.#columns = fields.map(({ dataTypeID }) => hotReaderOf(dataTypeID));
-    this.#known.set(this.name, this.#columns);
+    this.#known?.set(this.name, this.#columns);
   }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {

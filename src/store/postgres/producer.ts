@@ -111,7 +111,7 @@ export class PostgresProducer implements ProducerSession {
     deadline: number,
     cause: unknown,
   ): Promise<Flushed | null> {
-    const { connection, clock, random, events, kind } = this.#options;
+    const { connection, clock, random, events } = this.#options;
     const producer = this.#producer;
     if (producer === null) return null;
     // Whoever does not find out goes on under a new name: the next flush must not be taken for this one.
@@ -120,7 +120,7 @@ export class PostgresProducer implements ProducerSession {
       try {
         const { committed, flushNo } = await resolved(connection, producer, this.#flushNo + 1);
         events.emit("flush.resolved", { committed, jobs: jobs.length });
-        const flushed = committed ? await this.#answersOf(jobs, kind) : null;
+        const flushed = committed ? await this.#answersOf(jobs) : null;
         this.#producer = producer;
         this.#flushNo = flushNo;
         return flushed;
@@ -132,8 +132,8 @@ export class PostgresProducer implements ProducerSession {
     }
   }
 
-  async #answersOf(jobs: readonly NewJob[], kind: ProducerOptions["kind"]): Promise<Flushed> {
-    const { connection } = this.#options;
+  async #answersOf(jobs: readonly NewJob[]): Promise<Flushed> {
+    const { connection, kind } = this.#options;
     if (kind === "ready") return accepted(jobs);
     const answers = await answersOfCommitted(
       (source, values) => connection.query(source, values),

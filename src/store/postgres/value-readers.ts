@@ -10,15 +10,21 @@ const readJson: Read = (text) => JSON.parse(text);
 const timestamp =
   /^(\d{4,})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)?( BC)?$/;
 
-function readTimestamp(text: string): Date | number {
+const endless: Readonly<Record<string, number>> = {
+  infinity: Number.POSITIVE_INFINITY,
+  "-infinity": Number.NEGATIVE_INFINITY,
+};
+
+/** null: it is written in a way that is not ours. */
+function readTimestamp(text: string): Date | number | null {
   const match = timestamp.exec(text);
-  if (match === null)
-    return text.startsWith("-") ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  if (match === null) return endless[text] ?? null;
   const at = (group: number) => Number(match[group] ?? 0);
   const year = match[12] === undefined ? at(1) : 1 - at(1);
   const date = new Date(0);
   date.setUTCFullYear(year, at(2) - 1, at(3));
-  date.setUTCHours(at(4), at(5), at(6), Math.floor(Number(`0.${match[7] ?? 0}`) * 1_000));
+  const ms = Number((match[7] ?? "").padEnd(3, "0").slice(0, 3));
+  date.setUTCHours(at(4), at(5), at(6), ms);
   const offsetSeconds = at(9) * 3_600 + at(10) * 60 + at(11);
   return new Date(+date - (match[8] === "-" ? -1 : 1) * offsetSeconds * 1_000);
 }
