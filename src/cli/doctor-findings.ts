@@ -133,7 +133,9 @@ export function pathFindings({ poolsTransactions, hearsNotifications }: PathFact
   ];
 }
 
-export function schemaFindings({ isThere, pending, ahead, hot }: SchemaFacts): Finding[] {
+const later = "when no earlier version runs any more: npx millrace migrate --finish";
+
+export function schemaFindings({ isThere, pending, waiting, ahead, hot }: SchemaFacts): Finding[] {
   if (!isThere)
     return [
       fail("schema", "there is none", "npx millrace migrate makes it (--dry-run shows the SQL)."),
@@ -147,7 +149,7 @@ export function schemaFindings({ isThere, pending, ahead, hot }: SchemaFacts): F
             `${count(ahead, "migration")} newer than this package`,
             "Update the npm package millrace on this machine.",
           )
-        : well("schema", "up to date");
+        : well("schema", waiting ? `up to date; ${later}` : "up to date");
   return hot === null ? [migrations] : [migrations, bloatFinding(hot)];
 }
 

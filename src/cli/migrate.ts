@@ -17,7 +17,11 @@ Applies the migrations that are missing, in order, each in a transaction of its 
 Workers of the previous version keep running meanwhile. Without DATABASE_URL it is
 the embedded database that is migrated.
 
+Some changes wait until no process of an earlier version runs any more, and such
+processes are refused afterwards: --finish makes them. A new schema has them at once.
+
 Options:
+  --finish          no earlier version runs any more: make what has waited for that
   --dry-run         print the SQL that is missing, and change nothing
   --schema <name>   the schema to migrate (default: millrace)
   --data-dir <dir>  where the embedded database lives (default: MILLRACE_DATA_DIR or ./.millrace)
@@ -26,6 +30,7 @@ Options:
 Examples:
   DATABASE_URL=postgres://localhost/app npx millrace migrate
   DATABASE_URL=postgres://localhost/app npx millrace migrate --dry-run > millrace.sql
+  DATABASE_URL=postgres://localhost/app npx millrace migrate --finish
   npx millrace migrate --data-dir /var/lib/millrace
 `;
 
@@ -34,6 +39,7 @@ export const migrate: Command = {
   summary: "bring the database's schema up to date",
   help,
   options: {
+    finish: { type: "boolean" },
     "dry-run": { type: "boolean" },
     schema: { type: "string" },
     "data-dir": { type: "string" },
@@ -45,17 +51,24 @@ export const migrate: Command = {
       ...(dataDir === undefined ? {} : { dataDir }),
       ...(schema === undefined ? {} : { schema }),
     });
-    if (values["dry-run"] === true) await printPending(config, terminal);
-    else await onDatabase(config, (url) => apply(url, config.schema, terminal));
+    const finish = values.finish === true;
+    if (values["dry-run"] === true) await printPending(config, finish, terminal);
+    else await onDatabase(config, (url) => apply(url, config.schema, finish, terminal));
     return 0;
   },
 };
 
-async function apply(url: string, schema: string, terminal: Terminal): Promise<void> {
+async function apply(
+  url: string,
+  schema: string,
+  finish: boolean,
+  terminal: Terminal,
+): Promise<void> {
   let applied = 0;
-  await applyMigrations({
+  const { payloadsApart } = await applyMigrations({
     url,
     schema,
+    finish,
     onApplied: ({ version, name }) => {
       applied++;
       terminal.print(`applied ${String(version).padStart(4, "0")}_${name}`);
@@ -63,13 +76,15 @@ async function apply(url: string, schema: string, terminal: Terminal): Promise<v
   });
   const where = `schema "${schema}" of ${withoutPassword(url)}`;
   terminal.print(applied === 0 ? `Nothing to do: ${where} is up to date.` : `Done: ${where}.`);
+  if (!payloadsApart)
+    terminal.print("When no earlier version runs any more: npx millrace migrate --finish");
 }
 
-async function printPending(config: Config, terminal: Terminal): Promise<void> {
+async function printPending(config: Config, finish: boolean, terminal: Terminal): Promise<void> {
   const isThere = config.databaseUrl !== undefined || existsSync(join(config.dataDir, "cluster"));
   const pending = isThere
-    ? await onDatabase(config, (url) => pendingMigrations(url, config.schema))
-    : await pendingMigrations(undefined, config.schema);
+    ? await onDatabase(config, (url) => pendingMigrations(url, config.schema, finish))
+    : await pendingMigrations(undefined, config.schema, finish);
   if (pending.length === 0)
     terminal.print(`-- Nothing to do: schema "${config.schema}" is up to date.`);
   else terminal.print(migrationScript(pending, config.schema));

@@ -6,14 +6,16 @@ import {
   bookkeeping,
   loadMigrations,
   type Migration,
+  missing,
 } from "../store/postgres/migrator.ts";
 import { Renderer } from "../store/postgres/statement.ts";
 import { types } from "../store/postgres/value-readers.ts";
 
-/** Those that this schema lacks; all of them when there is no database yet. */
+/** Those that this schema lacks and may have; all of them when there is no database yet. */
 export async function pendingMigrations(
   url: string | undefined,
   schema: string,
+  finish: boolean,
 ): Promise<Migration[]> {
   const migrations = await loadMigrations();
   if (url === undefined) return migrations;
@@ -25,7 +27,7 @@ export async function pendingMigrations(
   await client.connect();
   try {
     const applied = await appliedVersions(client, new Renderer(schema));
-    return migrations.filter(({ version }) => !applied.has(version));
+    return missing(migrations, applied, finish);
   } finally {
     await client.end();
   }

@@ -3,12 +3,12 @@
 
 import type { ClaimedJob, JobMeta, Place } from "../domain/job.ts";
 import type { Timeline } from "../domain/timeline.ts";
+import { areLong } from "../store/long-payloads.ts";
 import type { FreshJobs, HandedClaim, NewJob } from "../store/store.ts";
 
 /** 8,000 are the most that a notice may have, with what the flush adds. */
 const mostBytes = 7_700;
 const mostLetters = 7_000;
-const longOnAverage = 400;
 
 /** One job, whatever it is like; none: it is too long, and has to be read. */
 export function jobText({ payload, ...others }: NewJob): string[] {
@@ -38,13 +38,6 @@ export function jobTexts(jobs: readonly NewJob[], letters = mostLetters): string
 }
 
 const idLength = 36;
-
-/** Notices go through files of the server: what has many bytes is claimed and read as soon. */
-function areLong(jobs: readonly NewJob[]): boolean {
-  let letters = 0;
-  for (const { payload } of jobs) letters += payload.length;
-  return letters > longOnAverage * jobs.length;
-}
 
 function endOfText(jobs: readonly NewJob[], from: number, letters: number): number {
   let length = 0;

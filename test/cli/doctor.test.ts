@@ -150,7 +150,7 @@ test.each([
 });
 
 test("bloat, an old Redis and a queue that stands still are seen", () => {
-  const schema = { isThere: true, pending: [], ahead: 0 };
+  const schema = { isThere: true, pending: [], waiting: false, ahead: 0 };
   const bloated = { live: 10, dead: 900_000, bytes: 1e9 };
   expect(schemaFindings({ ...schema, hot: bloated })).toMatchObject([{}, { health: "warn" }]);
   const emptied = { live: 10, dead: 0, bytes: 2e9 };

@@ -42,7 +42,7 @@ test("an empty database stays empty, and an older schema stays as old as it is",
 
   await (await Millrace.connect({ databaseUrl: stage.url, logLevel: "silent" })).stop();
   expect((await runHere("queues")).code).toBe(0);
-  const newest = "version = (select max(version) from millrace.migration)";
+  const newest = "version = (select max(version) from millrace.migration where version < 1000)";
   await ask(`delete from millrace.migration where ${newest}`);
   const before = await ask("select version from millrace.migration order by 1");
   await refused('Schema "millrace" lacks 1 migration of this version.');

@@ -47,8 +47,11 @@ export const flushFence: Topic = (stage) => {
     await registerProducer(connection, producer);
     return producer;
   };
-  const flush = async (producer: string, flushNo: number, jobs: NewJob[], by = connection) =>
-    (await flushJobs(by, { producer, flushNo, channel: "c", notice: null, jobs })).flushed;
+  const options = { placing: "silent", payloadsApart: true } as const;
+  const flush = async (producer: string, flushNo: number, jobs: NewJob[], by = connection) => {
+    const request = { producer, flushNo, channel: "c", notice: null, jobs };
+    return (await flushJobs(by, request, options)).flushed;
+  };
   const stored = async (jobs: NewJob[]) => (await stage().store.find(ids(jobs))).length;
 
   it("lets each number in once, and in order", async () => {
@@ -63,6 +66,19 @@ export const flushFence: Topic = (stage) => {
     expect([await stored(repeated), await stored(skipping)]).toEqual([0, 0]);
     expect(ids(await stage().claim(queueId))).toEqual(ids([...first, ...second]));
     expect((await stage().store.counts([queueId])).get(queueId)?.enqueued).toBe(4);
+  });
+
+  it("keeps the long payloads of a refused flush no more than its jobs", async () => {
+    const [queueId, producer] = [await stage().queue(), await newProducer()];
+    const long = () => stage().jobs(queueId, 2, { payload: JSON.stringify("word ".repeat(100)) });
+    const [first, repeated] = [long(), long()];
+    expect(await flush(producer, 1, first)).toBe(true);
+    expect(await flush(producer, 1, repeated)).toBe(false);
+    const kept = await stage().sql<{ id: string }>(
+      "select job_id as id from millrace.long_payload where job_id = any($1::uuid[]) order by 1",
+      [ids([...first, ...repeated])],
+    );
+    expect(ids(kept)).toEqual(ids(first));
   });
 
   it("says exactly whether a flush was committed", async () => {
@@ -124,7 +140,7 @@ export const flushFence: Topic = (stage) => {
       const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + laterMs };
       const producer = new PostgresProducer({
         ...{ ...common, clock, connection: behind.reserve("impatient") },
-        ...{ channel: "c", kind, patienceMs: 60_000 },
+        ...{ channel: "c", kind, patienceMs: 60_000, payloadsApart: true },
       });
       const flush = (job: NewJob) => producer.flush([job], { notice: null });
       const [first, unknown, next] = [1, 2, 3].map(() => stage().job(queueId));

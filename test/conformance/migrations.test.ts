@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStore } from "../../src/client/open-store.ts";
@@ -92,6 +93,77 @@ for (const { version, binDir } of await findServerBinaries()) {
         "select to_regnamespace('millrace') is not null as found",
       );
       expect(found).toBe(false);
+    });
+
+    it("wait with what an older version could not live with, until there is none", async () => {
+      const { url } = await fresh();
+      const tables = ["job", "scheduled_job", "dead_job", "history"];
+      await migrate({ url, schema: "millrace" });
+      // As a schema that the version before has made, and this one has migrated.
+      await ask(url, "delete from millrace.migration where version >= 1000");
+      for (const table of tables)
+        await ask(url, `alter table millrace.${table} alter column payload set not null`);
+      const applied: number[] = [];
+      const onApplied = ({ version }: { version: number }) => applied.push(version);
+      const migrated = await migrate({ url, schema: "millrace", onApplied });
+      expect([migrated, applied]).toEqual([{ payloadsApart: false }, []]);
+      const payload = JSON.stringify("word ".repeat(200));
+      const put = async () => {
+        const { store, close } = await open(url, { migrate: false });
+        const [queue] = await store.ensureQueues("", ["mail"]);
+        const producer = store.producer("ready");
+        const job = { type: "t", tenant: "default", weight: 5, maxAttempts: 5, payload };
+        const id = randomUUID();
+        await producer.flush([{ ...job, id, queueId: queue?.id ?? 0 }], { notice: null });
+        const [found] = await store.find([id]);
+        await producer.close();
+        await close();
+        expect(found?.payload).toBe(JSON.parse(payload));
+        const { own } = await ask<{ own: boolean }>(
+          url,
+          `select payload is not null as own from millrace.job where id = '${id}'`,
+        );
+        return own;
+      };
+      expect(await put()).toBe(true);
+      const finished = await migrate({ url, schema: "millrace", finish: true, onApplied });
+      expect([finished, applied]).toEqual([{ payloadsApart: true }, [1028]]);
+      expect(await put()).toBe(false);
+      await migrate({ url, schema: "millrace", finish: true, onApplied });
+      expect(applied).toEqual([1028]);
+      expect(await schemaOf(url)).toContain("long_payload");
+    });
+
+    it("are refused when a version made them that shuts this one out", async () => {
+      const { url } = await fresh();
+      await migrate({ url, schema: "millrace" });
+      const newest = Math.max(...(await loadMigrations()).map(({ version }) => version));
+      const note = (version: number) =>
+        ask(url, `insert into millrace.migration (version, name) values (${version}, 'later')`);
+      await note(29);
+      await migrate({ url, schema: "millrace" });
+      await note(newest + 1_001);
+      for (const apply of [true, false])
+        await expect(migrate({ url, schema: "millrace", apply })).rejects.toMatchObject({
+          code: "SCHEMA_TOO_NEW",
+        });
+    });
+
+    it("give those who have rights to jobs the same to long payloads", async () => {
+      const { url } = await fresh();
+      const role = `worker_${randomUUID().replaceAll("-", "")}`;
+      await migrate({ url, schema: "millrace" });
+      await ask(url, "drop table millrace.long_payload");
+      await ask(url, "delete from millrace.migration where version = 28");
+      await ask(url, `create role ${role}`);
+      await ask(url, `grant select, insert on millrace.job to ${role}`);
+      await migrate({ url, schema: "millrace" });
+      const { rights } = await ask<{ rights: string[] }>(
+        url,
+        `select array(select what from unnest(array['select', 'insert', 'update', 'delete']) what
+          where has_table_privilege('${role}', 'millrace.long_payload', what)) as rights`,
+      );
+      expect(rights).toEqual(["select", "insert"]);
     });
 
     it("are missed by whoever may not apply them", async () => {

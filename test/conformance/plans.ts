@@ -121,8 +121,9 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       const request = (flushNo: number, jobs: NewJob[]) => ({
         ...{ producer, flushNo, channel: "c", notice: null, jobs },
       });
+      const options = { placing: "silent", payloadsApart: true } as const;
       const flush = (flushNo: number) =>
-        flushJobs(connection, request(flushNo, stage.jobs(queueId, batch)));
+        flushJobs(connection, request(flushNo, stage.jobs(queueId, batch)), options);
       const leaseId = await stage.openLease();
       const ask = (hints: ClaimHint[] | null) =>
         stage.request(queueId, { leaseId, limit: batch, hints, claimId: uuidv7() });

@@ -14,6 +14,7 @@ import { lanes } from "./lanes.ts";
 import { lapse } from "./lapse.ts";
 import { leadership } from "./leadership.ts";
 import { lease } from "./lease.ts";
+import { longPayloads } from "./long-payloads.ts";
 import { names } from "./names.ts";
 import { notices } from "./notices.ts";
 import { notifier } from "./notifier.ts";
@@ -36,6 +37,7 @@ const topics: Record<string, Topic> = {
   names,
   "enqueue in the caller's transaction": enqueueInTransaction,
   claim,
+  "long payloads": longPayloads,
   "controlled queues": lanes,
   "visits of keys": laneVisits,
   "shares, ageing, throttles and rates": shares,

@@ -30,7 +30,15 @@ async function asTenant<T>(
   }
 }
 
-const ofJobs = ["job", "scheduled_job", "dead_job", "history", "job_label", "audit"];
+const ofJobs = [
+  "job",
+  "scheduled_job",
+  "dead_job",
+  "history",
+  "job_label",
+  "long_payload",
+  "audit",
+];
 const settings = ["trigger", "webhook", "api_key"];
 const ofTenant = [...ofJobs, ...settings];
 const others = ["unique_name", "claim", "lease", "queue"];
@@ -49,6 +57,8 @@ async function fill(tenant: string) {
   const cancelled = await post();
   await http.call("POST", `/api/jobs/${cancelled}/cancel`);
   const held = await post();
+  const long = { note: "leave it beside the door ".repeat(30) };
+  await post({ payload: long, labels: undefined, idempotency_key: undefined, delay_ms: undefined });
   await http.call("GET", `/api/queue-items/next?queue_id=${queue.id}`, { key });
   const own = { tenant_id: tenant, name: made.name };
   const cron = { type: "TIME", cron: "0 0 1 1 *", job_type: "t" };

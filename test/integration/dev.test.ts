@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
@@ -6,7 +5,6 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Millrace } from "../../src/index.ts";
 import { CommandLine, runCommand, runHere } from "../support/command-line.ts";
 import { Workplace } from "../support/embedded.ts";
-import { createDatabase } from "../support/postgres.ts";
 import { until } from "../support/until.ts";
 
 interface Tick {
@@ -211,51 +209,6 @@ describe("millrace dev", () => {
     expect(err).toContain("next:  ");
     expect(err).not.toMatch(/^\s+at /m);
     expect((await runCommand(args, { LOG_LEVEL: "debug" })).err).toMatch(/^\s+at /m);
-  });
-});
-
-describe("millrace migrate", () => {
-  test("applies what is missing, once, and prints it beforehand on request", async () => {
-    const database = await createDatabase();
-    const env = { DATABASE_URL: database.url };
-    const planned = await runCommand(["migrate", "--dry-run"], env);
-    expect(planned.code).toBe(0);
-    const applied = await runCommand(["migrate"], env);
-    expect(applied.out).toMatch(/^applied 0001_core\n/);
-    expect(applied.out).toContain('Done: schema "millrace"');
-    const again = await runCommand(["migrate"], env);
-    expect(again.out).toMatch(/^Nothing to do/);
-    expect((await runCommand(["migrate", "--dry-run"], env)).out).toMatch(/^-- Nothing to do/);
-    await database.drop();
-  });
-
-  test("the printed SQL does the same when it is run by hand", async () => {
-    const database = await createDatabase();
-    const env = { DATABASE_URL: database.url };
-    const { out } = await runCommand(["migrate", "--dry-run", "--schema", "jobs"], env);
-    const client = new pg.Client({ connectionString: database.url });
-    await client.connect();
-    await client.query(out);
-    await client.end();
-    expect((await runCommand(["migrate", "--schema", "jobs"], env)).out).toMatch(/^Nothing to do/);
-    await database.drop();
-  });
-
-  test("uses the embedded database when there is no other, and a dry run creates none", async () => {
-    const args = ["migrate", "--data-dir", place.dataDir];
-    expect((await runCommand([...args, "--dry-run"])).out).toContain("create table");
-    expect(existsSync(join(place.dataDir, "cluster"))).toBe(false);
-    expect((await runCommand(args)).out).toContain("applied 0001_core");
-    expect(await place.isStopped()).toBe(true);
-  });
-
-  test("a database that cannot be reached is explained, without its password", async () => {
-    const env = { DATABASE_URL: "postgres://me:hush@127.0.0.1:1/none" };
-    const { code, out, err } = await runCommand(["migrate"], env);
-    expect(code).toBe(1);
-    expect(err).toContain("code:  DATABASE_UNAVAILABLE");
-    expect(err).toContain("DATABASE_URL");
-    expect(out + err).not.toContain("hush");
   });
 });
 

@@ -2,7 +2,7 @@
 // every version has.
 
 import pg from "pg";
-import { appliedVersions, loadMigrations } from "./migrator.ts";
+import { appliedVersions, loadMigrations, missing } from "./migrator.ts";
 import { Renderer } from "./statement.ts";
 import { types } from "./value-readers.ts";
 
@@ -25,6 +25,8 @@ export interface ServerFacts {
 export interface SchemaFacts {
   readonly isThere: boolean;
   readonly pending: readonly string[];
+  /** Is there something that waits for the end of older versions? */
+  readonly waiting: boolean;
   /** Migrations that this version of the package does not know. */
   readonly ahead: number;
   readonly hot: { readonly live: number; readonly dead: number; readonly bytes: number } | null;
@@ -123,9 +125,10 @@ export async function readSchemaFacts(client: pg.Client, schema: string): Promis
   );
   return {
     isThere: applied.size > 0,
-    pending: migrations
-      .filter(({ version }) => !applied.has(version))
-      .map(({ version, name }) => `${String(version).padStart(4, "0")}_${name}`),
+    pending: missing(migrations, applied, false).map(
+      ({ version, name }) => `${String(version).padStart(4, "0")}_${name}`,
+    ),
+    waiting: missing(migrations, applied, true).length > 0,
     ahead: [...applied].filter((version) => !known.has(version)).length,
     hot: rows[0] ?? null,
   };

@@ -4,6 +4,7 @@
 import type { ClaimedJob, JobMeta, Place } from "../../domain/job.ts";
 import type { Timeline } from "../../domain/timeline.ts";
 import type { Token } from "../../domain/token.ts";
+import { payloadTextOf } from "./long-payload.ts";
 
 /** What a job has in common with the last one that was claimed, most of the time. */
 export interface Usual {
@@ -57,7 +58,7 @@ export function claimedColumns(first: number | null): string {
     first === null ? name : unless(name, `$${first + i}::${types[i]}`),
   );
   return `id, ${unless("claim_no", "1")}, ${type}, ${queueId}, ${tenant}, ${unless("attempt", "1")}, ${maxAttempts},
-    ${unless("crash_count", "0")}, payload, date_part('epoch', created_at), date_part('epoch', started_at),
+    ${unless("crash_count", "0")}, ${payloadTextOf()}, date_part('epoch', created_at), date_part('epoch', started_at),
     ${weight}, seq::float8,
     case when ready_at > created_at
         or num_nonnulls(max_runtime_ms, correlation_id, idempotency_key, reference, meta, timeline) > 0

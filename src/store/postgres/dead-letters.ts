@@ -4,6 +4,7 @@ import { MillraceError } from "../../domain/errors.ts";
 import type { Job } from "../../domain/job.ts";
 import type { DeadLetterFilter, Repair, Reprocessed } from "../store.ts";
 import type { Database } from "./database.ts";
+import { payloadOf } from "./long-payload.ts";
 import { findJobs } from "./read.ts";
 import { statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
@@ -40,12 +41,12 @@ const reprocess = statement(
   `with old_dead as (
     update millrace.dead_job set reprocessed_as = $2::uuid, closed_at = now(), closed_reason = $3::text
     where id = $1::uuid and state = 'dead' and reprocessed_as is null and ${accepts("dead_job")}
-    returning queue_id, weight, max_attempts, type, tenant, payload, correlation_id, idempotency_key, reference, meta, max_runtime_ms, seq
+    returning id, queue_id, weight, max_attempts, type, tenant, payload, correlation_id, idempotency_key, reference, meta, max_runtime_ms, seq
   ),
   old_history as (
     update millrace.history set reprocessed_as = $2::uuid, closed_reason = $3::text
     where id = $1::uuid and state in ('cancelled', 'expired') and reprocessed_as is null and ${accepts("history")}
-    returning queue_id, weight, max_attempts, type, tenant, payload, correlation_id, idempotency_key, reference, meta, null::int as max_runtime_ms, null::bigint as seq
+    returning id, queue_id, weight, max_attempts, type, tenant, payload, correlation_id, idempotency_key, reference, meta, null::int as max_runtime_ms, null::bigint as seq
   ),
   old as (select * from old_dead union all select * from old_history),
   requested as (
@@ -56,7 +57,7 @@ const reprocess = statement(
     insert into millrace.job (id, seq, created_at, ready_at, queue_id, weight, max_attempts, max_runtime_ms, type, tenant,
       payload, correlation_id, idempotency_key, reference, meta, tenant_slot, lane)
     select $2::uuid, coalesce(seq, nextval('millrace.flush_seq') * 1024), now(), now(), queue_id, weight, max_attempts, max_runtime_ms, type,
-      tenant, payload, coalesce(correlation_id, $1::text),
+      tenant, ${payloadOf("old.")}, coalesce(correlation_id, $1::text),
       coalesce(idempotency_key, $1::text) || '_retry_' || extract(epoch from now())::bigint,
       reference, (coalesce(meta::jsonb, '{}') || jsonb_build_object('reprocessOf', $1::text))::json,
       coalesce((select s.slot from millrace.tenant_slot s join millrace.queue q on q.id = s.queue_id and q.fairness

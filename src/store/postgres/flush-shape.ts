@@ -2,6 +2,7 @@
 // only what differs comes in rows. Most flushes have jobs that differ in id and payload alone; those of keys
 // and tenants differ in one or two columns more.
 
+import { areLong } from "../long-payloads.ts";
 import type { Handover, ImmediateClaim, NewJob } from "../store.ts";
 import { clearOf, countAlike, countEnqueued, type Flush, fence } from "./flush-parts.ts";
 import { handedText } from "./handed.ts";
@@ -49,8 +50,11 @@ const everything = (1 << columns.length) - 1;
 /** Every connection prepares each shape it meets: whoever enqueues all sorts of things gets the general one. */
 const mostShapes = 24;
 
-/** Places are told only to who asks: they cost a little. */
-export type Placing = "silent" | "told";
+export interface ShapeOptions {
+  /** Places are told only to who asks: they cost a little. */
+  readonly placing: "silent" | "told";
+  readonly payloadsApart: boolean;
+}
 
 interface Shape {
   /** One job is no list: what makes rows of lists costs as much as all the rest. */
@@ -59,14 +63,16 @@ interface Shape {
   readonly differs: number;
   /** Is there anything beside what every job has? */
   readonly rare: boolean;
-  readonly placing: Placing;
+  readonly placing: ShapeOptions["placing"];
   readonly counted: boolean;
+  /** Do the payloads lie apart? */
+  readonly long: boolean;
 }
 
 const known = new Map<string, Statement>();
 
-const nameOf = ({ single, differs, rare, placing, counted }: Shape) =>
-  `flush_${single ? "one" : differs.toString(36)}${rare ? "_rare" : ""}${placing === "told" ? "_placed" : ""}${counted ? "_counted" : ""}`;
+const nameOf = ({ single, differs, rare, placing, counted, long }: Shape) =>
+  `flush_${single ? "one" : differs.toString(36)}${rare ? "_rare" : ""}${placing === "told" ? "_placed" : ""}${counted ? "_counted" : ""}${long ? "_long" : ""}`;
 
 function statementOf(shape: Shape): Statement {
   const name = nameOf(shape);
@@ -86,8 +92,25 @@ const valuesOf = (of: readonly Column[], differs: number) =>
     )
     .join(", ");
 
+const payloadLines = "string_to_table($7::text, E'\\n')";
+const tenantColumn = 4;
+
+// Their own list of the same ids: what two readers share would be written down in between.
+function payloadsApart({ single, differs }: Shape): string {
+  const tenant = `${parameter(tenantColumn)}::text`;
+  const isOwn = (differs & (1 << tenantColumn)) !== 0;
+  const lists = ["unnest($6::uuid[])", payloadLines, ...(isOwn ? [`unnest(${tenant}[])`] : [])];
+  const source = single ? "(values ($6::uuid, $7::text))" : `rows from (${lists.join(", ")})`;
+  return `
+  apart as (
+    insert into millrace.long_payload (job_id, tenant, payload)
+    select r.id, ${isOwn ? "r.tenant" : tenant}, r.payload
+    from fence, ${source} r (id, payload${isOwn ? ", tenant" : ""})
+  ),`;
+}
+
 function textOf(shape: Shape): string {
-  const { single, differs, placing, counted } = shape;
+  const { single, differs, placing, counted, long } = shape;
   const stored = columnsOf(shape);
   const isOwn = (i: number) => (differs & (1 << i)) !== 0;
   const own = stored.map((column, i) => ({ ...column, i })).filter(({ i }) => isOwn(i));
@@ -101,16 +124,17 @@ function textOf(shape: Shape): string {
     ...(placing === "told" ? ["ctid as tid", "seq"] : []),
     ...(counted ? ["tenant", "queue_id", "meta"] : []),
   ];
+  const lists = ["unnest($6::uuid[])", ...(long ? [] : [payloadLines]), ...rows];
+  const names = ["id", ...(long ? [] : ["payload"]), ...own.map(({ name }) => name), "place"];
   const source = single
     ? "(values ($6::uuid, $7::text, 1)) r (id, payload, place)"
-    : `rows from (unnest($6::uuid[]), ${["string_to_table($7::text, E'\\n')", ...rows].join(", ")})
-      with ordinality r (${["id", "payload", ...own.map(({ name }) => name), "place"].join(", ")})`;
+    : `rows from (${lists.join(", ")}) with ordinality r (${names.join(", ")})`;
   const places = "(select string_agg(tid::text, ';' order by seq) from inserted), base::float8";
   const queueId = `${parameter(queueColumn)}::int`;
-  return `with ${fence},
+  return `with ${fence},${long ? payloadsApart(shape) : ""}
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, ${namesOf(stored)})
-    select r.id, base + r.place, now(), now(), r.payload::json, ${valuesOf(stored, differs)}
+    select r.id, base + r.place, now(), now(), ${long ? "null" : "r.payload::json"}, ${valuesOf(stored, differs)}
     from fence, ${source}
     ${returning.length > 0 ? `returning ${returning.join(", ")}` : ""}
   ),${counted ? `\n  tenants_counted as (${countTenants("inserted", "+", "$2::text::uuid")}),` : ""}
@@ -257,10 +281,12 @@ export interface ShapedFlush {
   readonly values: (string | null)[];
 }
 
-export function shapedFlush(flush: Flush, placing: Placing): ShapedFlush {
+export function shapedFlush(flush: Flush, options: ShapeOptions): ShapedFlush {
   const { jobs } = flush;
   const counted = jobs.some(isCounted);
-  const wanted = { single: jobs.length === 1, ...differences(jobs), placing, counted };
+  const long = options.payloadsApart && areLong(jobs);
+  const { placing } = options;
+  const wanted = { single: jobs.length === 1, ...differences(jobs), placing, counted, long };
   const general = !wanted.single && known.size >= mostShapes && !known.has(nameOf(wanted));
   const shape = general ? { ...wanted, differs: everything, rare: true } : wanted;
   const values = columnsOf(shape).map((column, i) =>

@@ -14,7 +14,7 @@ import {
   fence,
   parameters,
 } from "./flush-parts.ts";
-import { claimedFlush, handedFlush, type Placing, shapedFlush } from "./flush-shape.ts";
+import { claimedFlush, handedFlush, type ShapeOptions, shapedFlush } from "./flush-shape.ts";
 import { alikeParameters, newJobNames, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -125,9 +125,9 @@ export interface FlushedJobs {
 export async function flushJobs(
   connection: Connection,
   flush: Flush,
-  placing: Placing = "silent",
+  options: ShapeOptions,
 ): Promise<FlushedJobs> {
-  const { source, values } = shapedFlush(flush, placing);
+  const { source, values } = shapedFlush(flush, options);
   const [row] = await connection.rows(source, values);
   if (row === undefined) return { flushed: false, places: null };
   return { flushed: true, places: placesOf(flush.jobs, row[1], row[2]) };

@@ -4,6 +4,7 @@ import type { JobState } from "../../domain/job-state.ts";
 import type { Timeline } from "../../domain/timeline.ts";
 import type { ExceptionType, Item } from "../item.ts";
 import type { Reader } from "./database.ts";
+import { payloadOf } from "./long-payload.ts";
 import { statement } from "./statement.ts";
 
 const own = "id, queue_id, tenant, reference";
@@ -12,7 +13,7 @@ const read = statement(
   "read_item",
   `select i.* from (
     select j.id, j.queue_id, j.tenant, j.reference, case when j.claim_id is null then 'ready' else 'running' end as state,
-      j.weight, j.payload, null::json as result, j.timeline, null as error_message, null as exception_type, j.attempt,
+      j.weight, ${payloadOf("j.")} as payload, null::json as result, j.timeline, null as error_message, null as exception_type, j.attempt,
       coalesce(c.robot, l.worker) as robot, j.started_at as locked_at,
       coalesce(c.expires_at, l.expires_at) as lock_expires_at, b.job_id, j.created_at,
       coalesce(j.started_at, j.ready_at) as updated_at
@@ -20,14 +21,14 @@ const read = statement(
     left join millrace.lease l on l.id = c.lease_id left join millrace.trigger_batch b on b.job_id = j.claim_id
     where j.id = $1::uuid
     union all
-    select ${own}, 'scheduled', weight, payload, null, timeline, null, null, attempt, null, null, null, null, created_at,
+    select ${own}, 'scheduled', weight, ${payloadOf()}, null, timeline, null, null, attempt, null, null, null, null, created_at,
       created_at from millrace.scheduled_job where id = $1::uuid
     union all
-    select ${own}, state, weight, payload, result, null, error_message, exception_type, attempt, worker, started_at, null,
+    select ${own}, state, weight, ${payloadOf()}, result, null, error_message, exception_type, attempt, worker, started_at, null,
       case when worker = 'trigger' then claim_id end, created_at, coalesce(closed_at, finished_at)
     from millrace.dead_job where id = $1::uuid
     union all
-    select ${own}, state, weight, payload, result, null, null, null, attempt, worker, started_at, null,
+    select ${own}, state, weight, ${payloadOf()}, result, null, null, null, attempt, worker, started_at, null,
       case when worker = 'trigger' then claim_id end, created_at, finished_at
     from millrace.history where id = $1::uuid
   ) i join millrace.queue q on q.id = i.queue_id and q.deleted_at is null`,

@@ -4,11 +4,14 @@
 import type { LaneClaimed, LaneClaimRequest } from "../flow.ts";
 import { toJobsInOrder, unusual } from "./claimed-row.ts";
 import type { Connection } from "./connection.ts";
+import { payloadTextOf } from "./long-payload.ts";
 import { arrayText, statement } from "./statement.ts";
 
 const claim = statement(
   "claim_lanes",
-  `select * from millrace.claim_lanes($1::uuid, $2::uuid, $3::int, $4::int, $5::text[], $6::boolean)`,
+  `select id, claim_no, type, queue_id, tenant, attempt, max_attempts, crash_count, ${payloadTextOf()}, created_at,
+    started_at, weight, seq, rare, tid
+  from millrace.claim_lanes($1::uuid, $2::uuid, $3::int, $4::int, $5::text[], $6::boolean)`,
 );
 
 interface About {

@@ -1,5 +1,8 @@
 // Migrations are numbered files, applied once, in order, under a lock. They are additive: workers of
 // the previous version keep running while and after they are applied.
+//
+// One with a number of a thousand or more ends that: versions that do not know it are refused from then on. A new
+// schema has all of them at once; any other gets them when somebody says that no older process runs any more.
 
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
@@ -32,10 +35,32 @@ export interface MigrateOptions {
   readonly schema: string;
   /** false: only check that nothing is missing. */
   readonly apply?: boolean;
+  /** No process of an older version runs any more, and none shall. */
+  readonly finish?: boolean;
   readonly onApplied?: (migration: Migration) => void;
 }
 
-export async function migrate(options: MigrateOptions): Promise<void> {
+export interface Migrated {
+  /** May a job's payload lie apart from it? Older versions would not find it. */
+  readonly payloadsApart: boolean;
+}
+
+const payloadsApart = 1028;
+const firstFinishing = 1000;
+
+/** Those that a schema lacks and may have now. */
+export function missing(
+  migrations: readonly Migration[],
+  applied: ReadonlySet<number>,
+  finish: boolean,
+): Migration[] {
+  const isNew = applied.size === 0;
+  return migrations.filter(
+    ({ version }) => !applied.has(version) && (version < firstFinishing || isNew || finish),
+  );
+}
+
+export async function migrate(options: MigrateOptions): Promise<Migrated> {
   const migrations = await loadMigrations();
   const client = new pg.Client({
     connectionString: options.url,
@@ -45,8 +70,10 @@ export async function migrate(options: MigrateOptions): Promise<void> {
   await client.connect();
   try {
     await checkServer(client);
-    if (options.apply === false) return await checkApplied(client, options.schema, migrations);
-    await applyMissing(client, options, migrations);
+    if (options.apply === false) await checkApplied(client, options.schema, migrations);
+    else await applyMissing(client, options, migrations);
+    const applied = await appliedVersions(client, new Renderer(options.schema));
+    return { payloadsApart: applied.has(payloadsApart) };
   } finally {
     await client.end();
   }
@@ -72,7 +99,8 @@ async function applyMissing(
 ): Promise<void> {
   const renderer = new Renderer(options.schema);
   // Where there is nothing to do, a role that may create nothing will do.
-  if (await isUpToDate(client, renderer, migrations)) return;
+  const finish = options.finish === true;
+  if (await isUpToDate(client, renderer, migrations, finish)) return;
   // The lock ends with the session, so a killed migrator never blocks the next one.
   await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [
     `millrace.migrate.${options.schema}`,
@@ -80,7 +108,7 @@ async function applyMissing(
   await client.query(bookkeeping(renderer));
   const applied = await appliedVersions(client, renderer);
   refuseNewer(applied, migrations);
-  for (const migration of migrations.filter(({ version }) => !applied.has(version))) {
+  for (const migration of missing(migrations, applied, finish)) {
     await client.query("begin");
     await client.query("set local lock_timeout = '5s'");
     await client.query(renderer.text(migration.sql));
@@ -93,10 +121,15 @@ async function applyMissing(
   }
 }
 
-async function isUpToDate(client: pg.Client, renderer: Renderer, migrations: Migration[]) {
+async function isUpToDate(
+  client: pg.Client,
+  renderer: Renderer,
+  migrations: Migration[],
+  finish: boolean,
+) {
   const applied = await appliedVersions(client, renderer);
   refuseNewer(applied, migrations);
-  return migrations.every(({ version }) => applied.has(version));
+  return missing(migrations, applied, finish).length === 0;
 }
 
 /** Where it is noted what was applied. */
@@ -113,10 +146,10 @@ async function checkApplied(
   const renderer = new Renderer(schema);
   const applied = await appliedVersions(client, renderer);
   refuseNewer(applied, migrations);
-  const missing = migrations.filter(({ version }) => !applied.has(version));
-  if (missing.length === 0) return;
+  const lacks = missing(migrations, applied, false).length;
+  if (lacks === 0) return;
   const isThere = applied.size > 0;
-  const lacking = `lacks ${missing.length} migration${missing.length === 1 ? "" : "s"} of this version`;
+  const lacking = `lacks ${lacks} migration${lacks === 1 ? "" : "s"} of this version`;
   throw new MillraceError(
     "SCHEMA_OUTDATED",
     isThere ? `Schema "${schema}" ${lacking}.` : `There is no schema "${schema}" in this database.`,
@@ -134,7 +167,7 @@ export async function appliedVersions(client: pg.Client, renderer: Renderer): Pr
   return new Set(rows.map((row) => row.version));
 }
 
-/** Migrations only add, so an older worker lives with newer ones; a jump of a thousand marks one that does not. */
+/** An older worker lives with what newer ones have added; a jump of a thousand marks what it does not. */
 function refuseNewer(applied: Set<number>, migrations: Migration[]): void {
   const known = Math.max(0, ...migrations.map((migration) => migration.version));
   const newest = Math.max(0, ...applied);

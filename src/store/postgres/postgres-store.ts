@@ -65,6 +65,8 @@ export interface PostgresStoreOptions {
   readonly keyLockTimeoutMs: number;
   readonly leaderTtlMs: number;
   readonly serverVersion: string;
+  /** Does whoever reads this schema look for long payloads apart from their jobs? */
+  readonly payloadsApart: boolean;
   readonly events: Events;
   readonly clock: Clock;
   readonly random: () => number;
@@ -93,13 +95,15 @@ export class PostgresStore implements Store {
   }
 
   producer(kind: "ready" | "named"): ProducerSession {
-    const { enqueuePatienceMs, keyLockTimeoutMs, clock, random, events } = this.#options;
+    const { enqueuePatienceMs, keyLockTimeoutMs, payloadsApart, clock, random, events } =
+      this.#options;
     const settings = { lock_timeout: kind === "named" ? `${keyLockTimeoutMs}ms` : "5s" };
     return new PostgresProducer({
       connection: this.#database.reserve(`producer ${kind}`, { settings }),
       channel: this.#database.channel,
       kind,
       patienceMs: enqueuePatienceMs,
+      payloadsApart,
       clock,
       random,
       events,

@@ -23,6 +23,7 @@ export interface ProducerOptions {
   readonly channel: string;
   readonly kind: "ready" | "named";
   readonly patienceMs: number;
+  readonly payloadsApart: boolean;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
@@ -60,7 +61,7 @@ export class PostgresProducer implements ProducerSession {
   }
 
   async #attempt(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
-    const { connection, channel, kind } = this.#options;
+    const { connection, channel, kind, payloadsApart } = this.#options;
     const { notice, claim, handover, atomic = false } = options;
     const producer = this.#producer ?? (await this.#register());
     const request = { producer, flushNo: this.#flushNo + 1, channel, notice, jobs };
@@ -68,7 +69,10 @@ export class PostgresProducer implements ProducerSession {
     if (kind === "named") flushed = await this.#flushNamed(request, atomic);
     else if (claim === undefined && handover === undefined) {
       const placing = options.places === true ? "told" : "silent";
-      const { flushed: done, places } = await flushJobs(connection, request, placing);
+      const { flushed: done, places } = await flushJobs(connection, request, {
+        placing,
+        payloadsApart,
+      });
       flushed = done ? { ...accepted(jobs), places } : null;
     } else {
       const claimed =

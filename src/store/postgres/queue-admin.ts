@@ -2,6 +2,7 @@
 
 import type { QueueAdmin, QueueRecord } from "../queue-admin.ts";
 import type { Database, Reader } from "./database.ts";
+import { forgetPayloads } from "./long-payload.ts";
 import { readQueueFigures } from "./queue-figures.ts";
 import { readQueueSeries } from "./queue-series.ts";
 import { type QueueRow, queueSettings, toQueue } from "./queues.ts";
@@ -111,7 +112,8 @@ const remove = statement(
     select id from hot union all select id from delayed union all select id from dead union all select id from ended
   ),
   unnamed as (delete from millrace.unique_name where job_id in (select id from gone)),
-  unlabelled as (delete from millrace.job_label where job_id in (select id from gone))
+  unlabelled as (delete from millrace.job_label where job_id in (select id from gone)),
+  emptied as (${forgetPayloads("gone")})
   select count(*)::int as gone from gone`,
 );
 

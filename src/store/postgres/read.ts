@@ -5,9 +5,10 @@ import type { JobState } from "../../domain/job-state.ts";
 import { entryFor, type RunOutcome, type Timeline } from "../../domain/timeline.ts";
 import { type Token, tokenText } from "../../domain/token.ts";
 import type { Reader } from "./database.ts";
+import { payloadOf } from "./long-payload.ts";
 import { statement } from "./statement.ts";
 
-const common = `id, type, queue_id, tenant, weight, attempt, max_attempts, crash_count, payload,
+const common = `id, type, queue_id, tenant, weight, attempt, max_attempts, crash_count, ${payloadOf()} as payload,
       correlation_id, idempotency_key, reference, meta, timeline, created_at, claim_no`;
 
 const places = `select ${common}, case when claim_id is null then 'ready' else 'running' end as state,

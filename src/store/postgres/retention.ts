@@ -6,6 +6,7 @@
 import type { Pruned, Retention } from "../upkeep.ts";
 import type { Connection } from "./connection.ts";
 import { isMissingRight, isRetryable } from "./failures.ts";
+import { forgetPayloads } from "./long-payload.ts";
 import { type Runner, type Statement, statement } from "./statement.ts";
 import { exclusively } from "./upkeep.ts";
 
@@ -40,14 +41,15 @@ const buryDead = statement(
     returning id
   ),
   unnamed as (delete from millrace.unique_name where ${ofReferences} and job_id in (select id from gone)),
-  unlabelled as (delete from millrace.job_label where job_id in (select id from gone))
+  unlabelled as (delete from millrace.job_label where job_id in (select id from gone)),
+  emptied as (${forgetPayloads("gone")})
   select count(*)::int as gone from gone`,
 );
 
 const hasNames = (partition: string) =>
   statement(
     "",
-    `select exists (select from millrace.job_label)
+    `select exists (select from millrace.job_label) or exists (select from millrace.long_payload)
       or exists (select from millrace."${partition}" where reference is not null) as some`,
   );
 
@@ -59,7 +61,8 @@ const forgetNames = (partition: string) =>
     select id from millrace."${partition}" where id > $1::uuid order by id limit $2::int
   ),
   unnamed as (delete from millrace.unique_name where ${ofReferences} and job_id in (select id from old)),
-  unlabelled as (delete from millrace.job_label where job_id in (select id from old))
+  unlabelled as (delete from millrace.job_label where job_id in (select id from old)),
+  emptied as (${forgetPayloads("old")})
   select id as last from old order by id desc limit 1`,
   );
 
@@ -187,7 +190,7 @@ async function dropOver(connection: Connection, schema: string): Promise<number>
   return dropped;
 }
 
-/** Labels and references go with the records of their jobs. */
+/** Labels, references and long payloads go with the records of their jobs. */
 async function dropNames(connection: Connection, partition: string): Promise<void> {
   const [names] = await connection.query<{ some: boolean }>(hasNames(partition));
   if (names?.some !== true) return;

@@ -6,6 +6,7 @@
 import type { ItemHold, ItemWish, LeasedItem } from "../item.ts";
 import type { Database } from "./database.ts";
 import { type ItemRow, toItem } from "./items.ts";
+import { payloadOf } from "./long-payload.ts";
 import { arrayText, statement } from "./statement.ts";
 
 const take = statement(
@@ -42,7 +43,7 @@ const take = statement(
   update millrace.job j
   set claim_id = m.claim_id, claim_no = j.claim_no + 1, attempt = j.attempt + 1, started_at = now()
   from matched m where j.ctid = m.tid
-  returning j.id, j.queue_id, j.tenant, j.reference, 'running' as state, j.weight, j.payload, null::json as result,
+  returning j.id, j.queue_id, j.tenant, j.reference, 'running' as state, j.weight, ${payloadOf("j.")} as payload, null::json as result,
     j.timeline, null as error_message, null as exception_type, j.attempt, m.robot, j.started_at as locked_at,
     now() + m.lease_ms * interval '1 ms' as lock_expires_at, null::uuid as job_id, j.created_at,
     j.ready_at, now() as updated_at, j.claim_id, j.claim_no, j.seq::float8 as seq`,
@@ -55,7 +56,7 @@ const takeLanes = statement(
 
 const readTaken = statement(
   "read_taken_items",
-  `select j.id, j.queue_id, j.tenant, j.reference, 'running' as state, j.weight, j.payload, null::json as result,
+  `select j.id, j.queue_id, j.tenant, j.reference, 'running' as state, j.weight, ${payloadOf("j.")} as payload, null::json as result,
     j.timeline, null as error_message, null as exception_type, j.attempt, c.robot, j.started_at as locked_at,
     c.expires_at as lock_expires_at, null::uuid as job_id, j.created_at, j.ready_at, now() as updated_at, j.claim_id,
     j.claim_no, j.seq::float8 as seq

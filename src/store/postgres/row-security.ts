@@ -14,8 +14,8 @@ export const rowSecurity = statement(
   `select exists (
       select from pg_roles r where r.rolname = 'millrace_tenant' and pg_has_role(current_user, r.oid, 'member')
     ) and (
-      select count(*) = 2 from pg_policy p where p.polname = 'tenant_rows'
-        and p.polrelid in ('millrace.job'::regclass, 'millrace.api_key'::regclass)
+      select count(*) = 3 from pg_policy p where p.polname = 'tenant_rows'
+        and p.polrelid in ('millrace.job'::regclass, 'millrace.api_key'::regclass, 'millrace.long_payload'::regclass)
     ) as is_on`,
 );
 

@@ -149,7 +149,7 @@ CREATE TABLE millrace.dead_job (
   type text NOT NULL,
   tenant text NOT NULL,
   worker text,
-  payload json NOT NULL,
+  payload json,
   correlation_id text,
   idempotency_key text,
   reference text,
@@ -258,7 +258,7 @@ CREATE TABLE millrace.history (
   type text NOT NULL,
   tenant text NOT NULL,
   worker text,
-  payload json NOT NULL,
+  payload json,
   result json,
   correlation_id text,
   idempotency_key text,
@@ -309,7 +309,7 @@ CREATE TABLE millrace.job (
   cancel_requested boolean NOT NULL DEFAULT false,
   type text NOT NULL,
   tenant text NOT NULL,
-  payload json STORAGE EXTERNAL NOT NULL,
+  payload json STORAGE EXTERNAL,
   correlation_id text,
   idempotency_key text,
   reference text,
@@ -375,6 +375,16 @@ CREATE POLICY all_rows ON millrace.lease FOR ALL TO PUBLIC USING (true) WITH CHE
 CREATE POLICY tenant_rows ON millrace.lease AS RESTRICTIVE FOR ALL TO millrace_tenant USING ((EXISTS ( SELECT
    FROM millrace.claim c
   WHERE (c.lease_id = lease.id))));
+
+CREATE TABLE millrace.long_payload (
+  job_id uuid NOT NULL,
+  tenant text NOT NULL,
+  payload text STORAGE EXTERNAL NOT NULL,
+  CONSTRAINT long_payload_pkey PRIMARY KEY (job_id)
+) WITH (toast_tuple_target=8160);
+ALTER TABLE millrace.long_payload ENABLE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON millrace.long_payload FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
+CREATE POLICY tenant_rows ON millrace.long_payload AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
 
 CREATE TABLE millrace.migration (
   version integer NOT NULL,
@@ -511,7 +521,7 @@ CREATE TABLE millrace.scheduled_job (
   crash_count smallint NOT NULL DEFAULT 0,
   type text NOT NULL,
   tenant text NOT NULL,
-  payload json STORAGE EXTERNAL NOT NULL,
+  payload json STORAGE EXTERNAL,
   correlation_id text,
   idempotency_key text,
   reference text,
@@ -1658,6 +1668,7 @@ begin
       ('dead_letter_tally', '', own),
       ('history', '', own),
       ('job_label', '', own),
+      ('long_payload', '', own),
       ('audit', '', own),
       ('queue', '', format('%s is not null and tenant in ('''', %1$s)', mine)),
       ('unique_name', '(scope, key, job_id)', format('scope = ''key:'' || %s', mine)),

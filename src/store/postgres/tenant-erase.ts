@@ -3,6 +3,7 @@
 
 import type { Erased, ErasePlace, TenantAdmin } from "../tenant-admin.ts";
 import type { Database } from "./database.ts";
+import { forgetPayloads, payloadTextOf } from "./long-payload.ts";
 import { type Statement, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
 import { isTenant, tenantNames } from "./tenant-names.ts";
@@ -19,7 +20,7 @@ const meta = (
   row: string,
 ) => `json_strip_nulls(json_build_object('category', ${row}.meta->'category',
       'reprocessOf', ${row}.meta->'reprocessOf', 'trigger', ${row}.meta->'trigger', 'slot', ${row}.meta->'slot',
-      'erased', json_build_object('at', now(), 'payload', ${hashed(`${row}.payload::text`)})))`;
+      'erased', json_build_object('at', now(), 'payload', ${hashed(payloadTextOf(`${row}.`))})))`;
 
 const timeline = (row: string) =>
   `(select json_agg(e - 'message') from jsonb_array_elements(${row}.timeline::jsonb) e)`;
@@ -53,6 +54,7 @@ const eraseWaiting = (name: string, mine: string) =>
   ),
   unnamed as (delete from millrace.unique_name where job_id in (select id from gone)),
   unlabelled as (delete from millrace.job_label where job_id in (select id from gone)),
+  emptied as (${forgetPayloads("gone")}),
   counted as (
     insert into millrace.queue_count (queue_id, process, minute, removed)
     select queue_id, gen_random_uuid(), date_trunc('minute', now()), count(*) from gone group by queue_id
@@ -86,7 +88,8 @@ const eraseDead = (name: string, mine: string) =>
     returning d.id
   ),
   unnamed as (delete from millrace.unique_name where job_id in (select id from erased)),
-  unlabelled as (delete from millrace.job_label where job_id in (select id from erased))
+  unlabelled as (delete from millrace.job_label where job_id in (select id from erased)),
+  emptied as (${forgetPayloads("erased")})
   select (select count(*) from looked)::int as looked, (select count(*) from erased)::int as erased,
     (select id from looked order by id desc limit 1) as last`,
   );
@@ -106,7 +109,8 @@ const eraseHistory = (name: string, mine: string) =>
     returning h.id
   ),
   unnamed as (delete from millrace.unique_name where job_id in (select id from erased)),
-  unlabelled as (delete from millrace.job_label where job_id in (select id from erased))
+  unlabelled as (delete from millrace.job_label where job_id in (select id from erased)),
+  emptied as (${forgetPayloads("erased")})
   select (select count(*) from looked)::int as looked, (select count(*) from erased)::int as erased,
     (select id from looked order by id desc limit 1) as last`,
   );
