@@ -17,7 +17,7 @@ import type {
   ReadyPlace,
 } from "../store/store.ts";
 import type { Refusal } from "./capacity.ts";
-import { claimedJobs, lookingForOlder } from "./immediate-claim.ts";
+import { expectClaimed, lookingForOlder } from "./immediate-claim.ts";
 import type { StandingOffers } from "./standing-offers.ts";
 
 export interface Call {
@@ -168,22 +168,20 @@ export class Enqueuer {
     const places = offer === null && broker?.canPut === true && !controlled;
     const others = offer === null && !controlled ? offers : null;
     const handover = others?.find(jobs) ?? null;
+    const flushing = session.flush(jobs, {
+      notice: places ? null : this.#notice(jobs, started, handover !== null),
+      places,
+      claim: offer?.claim,
+      handover: handover ?? undefined,
+      atomic: calls.length === 1 && jobs.length > 1,
+    });
+    const claimed = offer === null ? null : expectClaimed(jobs, offer.claim);
     let flushed: Flushed | null = null;
     try {
-      flushed = await session.flush(jobs, {
-        notice: places ? null : this.#notice(jobs, started, handover !== null),
-        places,
-        claim: offer?.claim,
-        handover: handover ?? undefined,
-        atomic: calls.length === 1 && jobs.length > 1,
-      });
+      flushed = await flushing;
     } finally {
       if (offer !== null)
-        offer.worker.take(
-          offer.claim,
-          claimedJobs(jobs, offer.claim, flushed),
-          flushed?.lastSeq ?? null,
-        );
+        offer.worker.take(offer.claim, claimed?.(flushed) ?? [], flushed?.lastSeq ?? null);
     }
     answer(calls, flushed.answers);
     others?.stored(jobs, handover, flushed);

@@ -2,7 +2,7 @@
 
 import type { ClaimedJob } from "../domain/job.ts";
 import type { Flushed, ImmediateClaim, NewJob } from "../store/store.ts";
-import { claimedAsStored } from "../worker/fresh-job.ts";
+import { claimedLater } from "../worker/fresh-job.ts";
 
 /** Where the worker has claimed nothing yet it has no hint: an older job there must be seen too. */
 export function lookingForOlder(claim: ImmediateClaim, jobs: readonly NewJob[]): ImmediateClaim {
@@ -14,12 +14,16 @@ export function lookingForOlder(claim: ImmediateClaim, jobs: readonly NewJob[]):
   return { ...claim, hints };
 }
 
-export function claimedJobs(
+type Claimed = (ClaimedJob & { weight: number })[];
+
+/** Reads the payloads while the flush is on its way; what is answered then says what came of it. */
+export function expectClaimed(
   jobs: readonly NewJob[],
   claim: ImmediateClaim,
-  flushed: Flushed | null,
-): (ClaimedJob & { weight: number })[] {
-  const startedAt = flushed?.claimedAt;
-  if (startedAt === undefined || startedAt === null) return [];
-  return jobs.slice(0, claim.count).map((job) => claimedAsStored(job, claim.claimId, startedAt));
+): (flushed: Flushed | null) => Claimed {
+  const read = jobs.slice(0, claim.count).map((job) => claimedLater(job, claim.claimId));
+  return (flushed) => {
+    const at = flushed?.claimedAt;
+    return at === undefined || at === null ? [] : read.map((claimedAt) => claimedAt(at));
+  };
 }

@@ -30,7 +30,7 @@ import { checkDeadLetterQuery, checkKey, checkNameOf, checkQueueName } from "./c
 import { checkId } from "./check-id.ts";
 import { type ConnectOptions, configOf } from "./connect-options.ts";
 import { Intake, type JobRequest } from "./intake.ts";
-import { type EnqueueOptions, noOptions } from "./new-job.ts";
+import { type EnqueueOptions, noOptions, type OptionsForMany } from "./new-job.ts";
 import { Notifications } from "./notifications.ts";
 import { type Context, type OpenedStore, openStore } from "./open-store.ts";
 import { countedQueues, type FoundQueues, QueueCache } from "./queue-cache.ts";
@@ -153,7 +153,7 @@ export class Millrace {
   enqueueMany<Input>(
     job: JobDefinition<Input, never, unknown>,
     payloads: readonly NoInfer<Input>[],
-    options: EnqueueOptions | ((payload: NoInfer<Input>, index: number) => EnqueueOptions) = {},
+    options: OptionsForMany<NoInfer<Input>> = noOptions,
   ): Promise<Enqueued[]> {
     const optionsOf = typeof options === "function" ? options : () => options;
     return this.#intake.enqueueMany(job as unknown as Definition, payloads, optionsOf);

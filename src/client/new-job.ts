@@ -42,6 +42,11 @@ const known = knownNames({
 } satisfies Known<EnqueueOptions>);
 
 /** Said by who says nothing. */
+/** The same for all of them, or for each what it says. */
+export type OptionsForMany<Input> =
+  | EnqueueOptions
+  | ((payload: Input, index: number) => EnqueueOptions);
+
 export const noOptions: EnqueueOptions = Object.freeze({});
 
 type Definition = JobDefinition<unknown, unknown, unknown>;
@@ -122,6 +127,11 @@ export function newJob(
       problems: check.warnings,
     });
   }
+  const isPlain = wanted === noOptions && options === wanted && category === undefined;
+  const version = keptVersion(definition.payloadVersion, given);
+  const labels = labelsOf(definition.labels, given);
+  if (isPlain && version === undefined && labels === undefined)
+    return { ...commonOf(definition, queue, config), id: uuidv7(), payload: json };
   const named = category === undefined ? options : fromEnvelope(given, options);
   const tenant = named.tenant === undefined ? "default" : checkName("tenant", named.tenant);
   const { key, reference } = named;
@@ -147,9 +157,33 @@ export function newJob(
     reference: optionalName("reference", reference),
     uniqueReference: queue.enforceUniqueReference && reference !== undefined,
     lane: laneFor(tenant, options),
-    labels: labelsOf(definition.labels, given),
-    meta: metaOf(definition, given, category, options),
+    labels,
+    meta: metaOf(definition, version, category, options),
   };
+}
+
+interface Common {
+  readonly queue: Queue;
+  readonly config: Config;
+  readonly job: NewJob;
+}
+
+const commons = new WeakMap<Definition, Common>();
+
+/** What all jobs of a definition are like that are enqueued without options: worked out once. */
+function commonOf(definition: Definition, queue: Queue, config: Config): NewJob {
+  const known = commons.get(definition);
+  if (known?.queue === queue && known.config === config) return known.job;
+  const { type, priority, maxRuntimeMs, expiresInMs } = definition;
+  const job = {
+    ...{ id: "", type, queueId: queue.id, tenant: "default", payload: "" },
+    weight: weightOf(priority, config.priorities),
+    maxAttempts: definition.maxAttempts ?? queue.maxAttempts ?? config.maxAttempts,
+    ...{ maxRuntimeMs, expiresInMs, uniqueReference: false },
+    meta: metaOf(definition, undefined, undefined, noOptions),
+  };
+  commons.set(definition, { queue, config, job });
+  return job;
 }
 
 const positive = (value: number | undefined) => (value === 0 ? undefined : value);
@@ -185,12 +219,11 @@ const text = (id: unknown) => (id === undefined ? undefined : String(id));
 
 function metaOf(
   definition: Definition,
-  payload: unknown,
+  version: string | undefined,
   category: string | undefined,
   options: EnqueueOptions,
 ): JobMeta | undefined {
   const priority = options.priority ?? definition.priority;
-  const version = keptVersion(definition.payloadVersion, payload);
   const { orderingKey, limitKey } = options;
   // One by one: most jobs have none of them, and this is on the way of every job.
   const meta: { -readonly [Name in keyof JobMeta]: JobMeta[Name] } = {};

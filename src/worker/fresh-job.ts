@@ -96,8 +96,14 @@ function parseSeveral(claimId: string, { texts, tids, seq }: FreshJobs, at: Date
   return jobs.length === places.length ? jobs : null;
 }
 
-export const claimedAsStored = (job: NewJob, claimId: string, at: Date): FreshJob =>
-  claimedWith(job.id, job, JSON.parse(job.payload), claimId, at, undefined);
+const claimedAsStored = (job: NewJob, claimId: string, at: Date): FreshJob =>
+  claimedLater(job, claimId)(at);
+
+/** All but the time, which is told with the answer. */
+export function claimedLater(job: NewJob, claimId: string): (at: Date) => FreshJob {
+  const payload = JSON.parse(job.payload);
+  return (at) => claimedWith(job.id, job, payload, claimId, at, undefined);
+}
 
 const noMeta: JobMeta = Object.freeze({});
 const noTimeline: Timeline = Object.freeze([]);

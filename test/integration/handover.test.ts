@@ -108,12 +108,13 @@ describe("a worker without room", () => {
     const { producer, consumer, job, runs, open } = await stageOf({ concurrency: 2 });
     const offer = await offerFor(producer, job.queue);
     const received = heardOf(consumer, "handover.received");
-    const withdrawn = consumer.events.once("offer.withdrawn");
     const { id: first } = await producer.enqueue(job, "hold");
     const { id: second } = await producer.enqueue(job, "hold");
     const held = () => runs.filter((payload) => payload === "hold").length;
     await until("both slots are taken", () => held() === 2);
-    await withdrawn;
+    await until("nothing is offered", async () => {
+      return (await offersFor(producer, job.queue)).length === 0;
+    });
     expect(await handTo(producer, offer, { weight: 6 })).toBeNull();
     received.splice(0);
     // Somebody says that it stands although it does not.

@@ -92,16 +92,15 @@ class Patience {
     this.#ms = Math.min(ms, longestTimerMs);
   }
 
+  /** It is the connection that keeps the process alive, not this. */
   start(giveUp: () => void): void {
     this.#giveUp = giveUp;
-    if (this.#timer === null) this.#timer = setTimeout(() => this.#over(), this.#ms);
+    if (this.#timer === null) this.#timer = setTimeout(() => this.#over(), this.#ms).unref();
     else this.#timer.refresh();
-    this.#timer.ref();
   }
 
   end(): void {
     this.#giveUp = null;
-    this.#timer?.unref();
   }
 
   #over(): void {
@@ -203,13 +202,14 @@ export class Connection implements Runner {
         if (isConnectionError(error)) this.#drop(client, error);
         reject(error);
       };
+      task(client).then((value) => {
+        if (end()) resolve(value);
+      }, fail);
+      // The server has its work by now: nobody waits for this.
       this.#patience.start(() => {
         const text = `no answer from PostgreSQL in ${queryTimeoutMs} ms`;
         fail(Object.assign(new Error(text), { code: "ETIMEDOUT" }));
       });
-      task(client).then((value) => {
-        if (end()) resolve(value);
-      }, fail);
     });
   }
 

@@ -2,8 +2,8 @@
 // notice can hold. See docs/design/handover.md.
 
 import type { Handover, NewJob } from "../store.ts";
-import { clearOf, countAlike, type Flush, fence } from "./flush-parts.ts";
-import { idsAndPayloads } from "./flush-shape.ts";
+import { idsAndPayloads } from "./flush-columns.ts";
+import { clearOf, countAlike, type Flush, fenceAnd } from "./flush-parts.ts";
 import { handedText, mostPerPiece } from "./handed.ts";
 import { offerStands } from "./offers.ts";
 import { statement } from "./statement.ts";
@@ -25,27 +25,22 @@ const pieces = `select 'jobs' as kind, jobs as text from string_to_table($21::te
 
 const flushAndHand = statement(
   "flush_and_hand",
-  `with ${fence},
-  ${clearOf(
-    "$8::int",
-    "$9::smallint",
-    "$14::bigint",
-    ` and ${hasRoom} and ${offerStands("$13::uuid", "$15::uuid", "$16::int")}`,
-  )},
+  `with ${fenceAnd(`, ${clearOf("$8::int", "$9::smallint", "$14::bigint")}
+    and ${hasRoom} and ${offerStands("$13::uuid", "$15::uuid", "$16::int")} as yes`)},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
       queue_id, weight, max_attempts, type, tenant)
     select r.id, base + r.place, now(), now(), r.payload::json,
       case when yes then $17::uuid end, yes::int, yes::int,
       case when yes then now() end, $8::int, $9::smallint, $10::smallint, $11::text, $12::text
-    from fence, clear, rows from (unnest($6::uuid[]), string_to_table($7::text, E'\\n'))
+    from fence, rows from (unnest($6::uuid[]), string_to_table($7::text, E'\\n'))
       with ordinality r (id, payload, place)
     returning ctid as tid
   ),
   told as (select string_agg(tid::text, ';') as tids from inserted),
   claimed as (
     insert into millrace.claim (id, lease_id, job_ids)
-    select $17::uuid, $13::uuid, $6::uuid[] from fence, clear where yes
+    select $17::uuid, $13::uuid, $6::uuid[] from fence where yes
   ),
   counted as (${countAlike("$8::int", "$5::bigint")})
   select yes, (base + $5::bigint)::float8, now(),
@@ -55,7 +50,7 @@ const flushAndHand = statement(
         $20::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ' ' || kind || E'\\n' || text))
       from (${pieces}) p
     ) end
-  from fence, clear`,
+  from fence`,
 );
 
 const commonOf = ({ queueId, weight, maxAttempts, type, tenant }: NewJob) => [

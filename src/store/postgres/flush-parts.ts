@@ -3,28 +3,24 @@
 import type { NewJob } from "../store.ts";
 import { newJobParameters } from "./job-columns.ts";
 
-export const fence = `fence as (
+/** What is asked along with it costs less than a part of its own. */
+export const fenceAnd = (asked: string) => `fence as (
     update millrace.producer set flush_no = $1::text::bigint, seen_at = now()
     where id = $2::text::uuid and flush_no = $1::text::bigint - 1
-    returning nextval('millrace.flush_seq') * 1024 as base
+    returning nextval('millrace.flush_seq') * 1024 as base${asked}
   )`;
 
+export const fence = fenceAnd("");
+
 /** May a fresh job be claimed at once? Not if an older one is ready, nor if its queue rests. */
-export const clearOf = (
-  queueId: string,
-  weight: string,
-  afterSeq: string,
-  also = "",
-) => `clear as materialized (
-    select not exists (
+export const clearOf = (queueId: string, weight: string, afterSeq: string) => `not exists (
       select from millrace.job j
       where j.queue_id = ${queueId} and j.weight = ${weight} and j.tenant_slot = 0 and j.lane = 0
         and j.seq > ${afterSeq} and j.claim_id is null
       order by j.seq limit 1
     ) and (
       select q.paused_at is null and q.is_active from millrace.queue q where q.id = ${queueId}
-    )${also} as yes
-  )`;
+    )`;
 
 export const countEnqueued = (queueIds: string) =>
   `insert into millrace.queue_count (queue_id, process, minute, enqueued)

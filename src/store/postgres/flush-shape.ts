@@ -3,49 +3,26 @@
 // and tenants differ in one or two columns more.
 
 import { areLong } from "../long-payloads.ts";
-import type { Handover, ImmediateClaim, NewJob } from "../store.ts";
-import { clearOf, countAlike, countEnqueued, type Flush, fence } from "./flush-parts.ts";
-import { handedText } from "./handed.ts";
-import { isCounted, oneLine } from "./job-columns.ts";
-import { offerStands } from "./offers.ts";
+import type { NewJob } from "../store.ts";
+import {
+  type Column,
+  columns,
+  columnsOf,
+  common,
+  firstValues,
+  hasRare,
+  namesOf,
+  parameter,
+  queueColumn,
+  type ShapedFlush,
+  textOf,
+  valuesOf,
+} from "./flush-columns.ts";
+import { countAlike, countEnqueued, type Flush, fence } from "./flush-parts.ts";
+import { isCounted } from "./job-columns.ts";
 import { arrayText, type Statement, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
 
-interface Column {
-  readonly name: string;
-  readonly type: string;
-  readonly of: (job: NewJob) => string | number | object | null | undefined;
-  /** What is inserted, where that is not the value itself. */
-  readonly stored?: (value: string) => string;
-}
-
-/** Those after the first seven parameters, in this order. */
-const columns: readonly Column[] = [
-  { name: "queue_id", type: "int", of: (job) => job.queueId },
-  { name: "weight", type: "smallint", of: (job) => job.weight },
-  { name: "max_attempts", type: "smallint", of: (job) => job.maxAttempts },
-  { name: "type", type: "text", of: (job) => job.type },
-  { name: "tenant", type: "text", of: (job) => job.tenant },
-  {
-    name: "expires_at",
-    type: "bigint",
-    of: (job) => job.expiresInMs,
-    stored: (ms) => `now() + ${ms} * interval '1 ms'`,
-  },
-  { name: "max_runtime_ms", type: "int", of: (job) => job.maxRuntimeMs },
-  { name: "correlation_id", type: "text", of: (job) => job.correlationId },
-  { name: "idempotency_key", type: "text", of: (job) => job.key },
-  { name: "reference", type: "text", of: (job) => job.reference },
-  { name: "meta", type: "json", of: (job) => job.meta, stored: (meta) => `${meta}::json` },
-  { name: "tenant_slot", type: "int", of: (job) => job.tenantSlot ?? 0 },
-  { name: "lane", type: "int", of: (job) => job.lane ?? 0 },
-];
-
-const firstColumn = 8;
-const queueColumn = 0;
-const runtimeColumn = 6;
-/** What every job has. */
-const common = 5;
 const everything = (1 << columns.length) - 1;
 /** Every connection prepares each shape it meets: whoever enqueues all sorts of things gets the general one. */
 const mostShapes = 24;
@@ -76,21 +53,10 @@ const nameOf = ({ single, differs, rare, placing, counted, long }: Shape) =>
 
 function statementOf(shape: Shape): Statement {
   const name = nameOf(shape);
-  const found = known.get(name) ?? statement(name, textOf(shape));
+  const found = known.get(name) ?? statement(name, sqlOf(shape));
   known.set(name, found);
   return found;
 }
-
-const parameter = (i: number) => `$${firstColumn + i}`;
-const columnsOf = ({ rare }: Pick<Shape, "rare">) => (rare ? columns : columns.slice(0, common));
-const namesOf = (of: readonly Column[]) => of.map(({ name }) => name).join(", ");
-
-const valuesOf = (of: readonly Column[], differs: number) =>
-  of
-    .map(({ name, type, stored = (value) => value }, i) =>
-      stored((differs & (1 << i)) === 0 ? `${parameter(i)}::${type}` : `r.${name}`),
-    )
-    .join(", ");
 
 const payloadLines = "string_to_table($7::text, E'\\n')";
 const tenantColumn = 4;
@@ -109,7 +75,7 @@ function payloadsApart({ single, differs }: Shape): string {
   ),`;
 }
 
-function textOf(shape: Shape): string {
+function sqlOf(shape: Shape): string {
   const { single, differs, placing, counted, long } = shape;
   const stored = columnsOf(shape);
   const isOwn = (i: number) => (differs & (1 << i)) !== 0;
@@ -154,15 +120,12 @@ function differences(jobs: readonly NewJob[]): Pick<Shape, "differs" | "rare"> {
     for (let i = 0; i < columns.length; i++)
       if (columns[i]?.of(job) !== values[i]) differs |= 1 << i;
   }
-  const given = values.slice(common).some((value) => value !== undefined && value !== 0);
-  return { differs, rare: given || differs >> common !== 0 };
+  return { differs, rare: hasRare(first) || differs >> common !== 0 };
 }
 
 function sameFor(jobs: readonly NewJob[], column: Column): string | null {
   const [first] = jobs;
-  const value = first === undefined ? undefined : column.of(first);
-  if (value === undefined || value === null) return null;
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return first === undefined ? null : textOf(column.of(first));
 }
 
 function eachOf(jobs: readonly NewJob[], { type, of }: Column): string {
@@ -174,111 +137,6 @@ function eachOf(jobs: readonly NewJob[], { type, of }: Column): string {
     if (value !== undefined) lines += JSON.stringify(value);
   }
   return lines;
-}
-
-export function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
-  const [first, second] = jobs;
-  if (first !== undefined && second === undefined) return [first.id, oneLine(first.payload)];
-  let ids = "{";
-  let lines = "";
-  for (const job of jobs) {
-    if (job !== jobs[0]) {
-      ids += ",";
-      lines += "\n";
-    }
-    ids += job.id;
-    lines += oneLine(job.payload);
-  }
-  return [`${ids}}`, lines];
-}
-
-const ways = {
-  /** For a worker of this process, which hears of it with the answer. */
-  claim: {
-    own: 3,
-    also: () => "",
-    notify: () =>
-      "case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end",
-  },
-  /** For one elsewhere, which is told what it got. */
-  hand: {
-    own: 8,
-    also: ([, leaseId, , offerId, leftMs]: string[]) =>
-      ` and ${offerStands(`${leaseId}::uuid`, `${offerId}::uuid`, `${leftMs}::int`)}`,
-    notify: ([, , , , , channel, notice, job]: string[]) =>
-      `case when yes then pg_notify(${channel}::text,
-        ${notice}::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ${job}::text)
-      when $4::text is not null then pg_notify($3::text, $4::text) end`,
-  },
-};
-
-// One job for a worker that waits for it: stored as claimed, unless an older one is ready or the queue rests.
-// Every pickup there waits for this, so it says nothing that most jobs do not need.
-function flushOneAnd(way: keyof typeof ways, rare: boolean): Statement {
-  const stored = columnsOf({ rare });
-  const { own, also, notify } = ways[way];
-  const parameters = Array.from({ length: own }, (_, n) => parameter(stored.length + n));
-  const [claimId, leaseId, afterSeq] = parameters;
-  const deadline = rare ? `now() + ${parameter(runtimeColumn)}::int * interval '1 ms'` : "null";
-  return statement(
-    `flush_one_and_${way}${rare ? "_rare" : ""}`,
-    `with ${fence},
-  ${clearOf("$8::int", "$9::smallint", `${afterSeq}::bigint`, also(parameters))},
-  inserted as (
-    insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
-      ${namesOf(stored)})
-    select $6::uuid, base + 1, now(), now(), $7::json, case when yes then ${claimId}::uuid end, yes::int, yes::int,
-      case when yes then now() end, ${valuesOf(stored, 0)}
-    from fence, clear
-  ),
-  claimed as (
-    insert into millrace.claim (id, lease_id, deadline, job_ids)
-    select ${claimId}::uuid, ${leaseId}::uuid, ${deadline}, array[$6::uuid] from fence, clear where yes
-  ),
-  counted as (${countAlike("$8::int", "$5::bigint")})
-  select yes, (base + 1)::float8, now(), ${notify(parameters)} from fence, clear`,
-  );
-}
-
-const both = (way: keyof typeof ways) => ({
-  common: flushOneAnd(way, false),
-  rare: flushOneAnd(way, true),
-});
-const flushOne = { claim: both("claim"), hand: both("hand") };
-
-function oneFlush(way: keyof typeof ways, flush: Flush, own: readonly string[]): ShapedFlush {
-  const { rare } = differences(flush.jobs);
-  const values = columnsOf({ rare }).map((column) => sameFor(flush.jobs, column));
-  return {
-    source: flushOne[way][rare ? "rare" : "common"],
-    values: [...firstValues(flush), ...values, ...own],
-  };
-}
-
-const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush) => [
-  ...[String(flushNo), producer, channel, notice, String(jobs.length)],
-  ...idsAndPayloads(jobs),
-];
-
-/** For one job and one hint. */
-export function claimedFlush(flush: Flush, claim: ImmediateClaim): ShapedFlush {
-  const afterSeq = String(claim.hints[0]?.afterSeq ?? 0);
-  return oneFlush("claim", flush, [claim.claimId, claim.leaseId, afterSeq]);
-}
-
-/** For one job. */
-export function handedFlush(flush: Flush, handover: Handover): ShapedFlush {
-  const { claimId, leaseId, offerId, afterSeq, leaseLeftMs, channel, texts } = handover;
-  const [text] = texts;
-  const notice = handedText({ claimId, leaseId, jobId: flush.jobs[0]?.id ?? "" });
-  const claimed = [claimId, leaseId, String(afterSeq), offerId, String(leaseLeftMs)];
-  const told = [channel, notice, text === undefined ? "" : `\n${text}`];
-  return oneFlush("hand", flush, [...claimed, ...told]);
-}
-
-export interface ShapedFlush {
-  readonly source: Statement;
-  readonly values: (string | null)[];
 }
 
 export function shapedFlush(flush: Flush, options: ShapeOptions): ShapedFlush {

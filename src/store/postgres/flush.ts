@@ -6,15 +6,17 @@
 import type { Handover, ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { handedFlushOfSeveral } from "./flush-handed.ts";
+import { claimedFlush, handedFlush } from "./flush-one.ts";
 import {
   clearOf,
   countAlike,
   countEnqueued,
   type Flush,
   fence,
+  fenceAnd,
   parameters,
 } from "./flush-parts.ts";
-import { claimedFlush, handedFlush, type ShapeOptions, shapedFlush } from "./flush-shape.ts";
+import { type ShapeOptions, shapedFlush } from "./flush-shape.ts";
 import { alikeParameters, newJobNames, newJobRows } from "./job-columns.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -68,16 +70,15 @@ const flushAndClaim = statement(
 // The same for jobs that differ in id and payload only, for a worker with one hint.
 const flushAlikeAndClaim = statement(
   "flush_alike_and_claim",
-  `with ${fence},
-  ${clearOf("$4::text::int", "$5::text::smallint", "$16::text::bigint")},
+  `with ${fenceAnd(`, ${clearOf("$4::text::int", "$5::text::smallint", "$16::text::bigint")} as yes`)},
   inserted as (
     insert into millrace.job (id, seq, claim_id, claim_no, attempt, started_at, created_at, ready_at,
       queue_id, weight, max_attempts, type, tenant, payload)
     select r.id, base + r.place, case when taken then $14::text::uuid end, case when taken then 1 else 0 end,
       case when taken then 1 else 0 end, case when taken then now() end, now(), now(), $4::text::int,
       $5::text::smallint, $6::text::smallint, $7::text, $8::text, r.payload::json
-    from fence, clear, ${alikeRows},
-      lateral (select clear.yes and r.place <= $13::text::int as taken) t
+    from fence, ${alikeRows},
+      lateral (select fence.yes and r.place <= $13::text::int as taken) t
     returning id, claim_id, seq
   ),
   claimed as (
@@ -88,7 +89,7 @@ const flushAlikeAndClaim = statement(
   ),
   counted as (${countAlike("$4::text::int", "$12::text::bigint")})
   select exists (select from claimed), (select max(seq)::float8 from inserted where claim_id is not null), now(),
-    case when $11::text is not null and ($13::text::int < $12::text::int or not (select yes from clear))
+    case when $11::text is not null and ($13::text::int < $12::text::int or not yes)
       then pg_notify($10::text, $11::text) end
   from fence`,
 );

@@ -2,6 +2,7 @@
 // statement does not need. Which types its columns have is asked for once per connection, not with every run.
 
 import type pg from "pg";
+import { runMessage } from "./run-message.ts";
 import { hotReaderOf } from "./value-readers.ts";
 
 type Read = (text: string) => unknown;
@@ -57,12 +58,19 @@ export class PreparedRun implements pg.Submittable {
     const { name, text } = this;
     this.#known = columnsOf(wire);
     this.#columns = this.#known.get(name) ?? null;
+    const values = this.#values.map(textOf);
+    const isParsed =
+      (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
+    if (isParsed && this.#columns !== null) {
+      wire.stream.write(runMessage(name, values));
+      return;
+    }
     wire.stream.cork();
-    if ((wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) === undefined) {
+    if (!isParsed) {
       wire.parse({ name, text, types: [] }, true);
       wire.submittedNamedStatements[name] = text;
     }
-    wire.bind({ statement: name, values: this.#values.map(textOf) }, true);
+    wire.bind({ statement: name, values }, true);
     if (this.#columns === null) wire.describe(portal, true);
     wire.execute(null, true);
     wire.sync();

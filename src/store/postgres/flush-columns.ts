@@ -1,0 +1,94 @@
+// The columns that a flush fills, and the parameters they come in: seven that every flush has, then these.
+
+import type { NewJob } from "../store.ts";
+import type { Flush } from "./flush-parts.ts";
+import { oneLine } from "./job-columns.ts";
+import type { Statement } from "./statement.ts";
+
+export interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly of: (job: NewJob) => string | number | object | null | undefined;
+  /** What is inserted, where that is not the value itself. */
+  readonly stored?: (value: string) => string;
+}
+
+/** Those after the first seven parameters, in this order. */
+export const columns: readonly Column[] = [
+  { name: "queue_id", type: "int", of: (job) => job.queueId },
+  { name: "weight", type: "smallint", of: (job) => job.weight },
+  { name: "max_attempts", type: "smallint", of: (job) => job.maxAttempts },
+  { name: "type", type: "text", of: (job) => job.type },
+  { name: "tenant", type: "text", of: (job) => job.tenant },
+  {
+    name: "expires_at",
+    type: "bigint",
+    of: (job) => job.expiresInMs,
+    stored: (ms) => `now() + ${ms} * interval '1 ms'`,
+  },
+  { name: "max_runtime_ms", type: "int", of: (job) => job.maxRuntimeMs },
+  { name: "correlation_id", type: "text", of: (job) => job.correlationId },
+  { name: "idempotency_key", type: "text", of: (job) => job.key },
+  { name: "reference", type: "text", of: (job) => job.reference },
+  { name: "meta", type: "json", of: (job) => job.meta, stored: (meta) => `${meta}::json` },
+  { name: "tenant_slot", type: "int", of: (job) => job.tenantSlot ?? 0 },
+  { name: "lane", type: "int", of: (job) => job.lane ?? 0 },
+];
+
+const firstColumn = 8;
+export const queueColumn = 0;
+export const runtimeColumn = 6;
+/** What every job has. */
+export const common = 5;
+
+export const parameter = (i: number) => `$${firstColumn + i}`;
+export const columnsOf = ({ rare }: { readonly rare: boolean }) =>
+  rare ? columns : columns.slice(0, common);
+export const namesOf = (of: readonly Column[]) => of.map(({ name }) => name).join(", ");
+
+export const valuesOf = (of: readonly Column[], differs: number) =>
+  of
+    .map(({ name, type, stored = (value) => value }, i) =>
+      stored((differs & (1 << i)) === 0 ? `${parameter(i)}::${type}` : `r.${name}`),
+    )
+    .join(", ");
+
+const rareColumns = columns.slice(common);
+
+export function hasRare(job: NewJob): boolean {
+  return rareColumns.some(({ of }) => {
+    const value = of(job);
+    return value !== undefined && value !== 0;
+  });
+}
+
+export function textOf(value: ReturnType<Column["of"]>): string | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+export function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
+  const [first, second] = jobs;
+  if (first !== undefined && second === undefined) return [first.id, oneLine(first.payload)];
+  let ids = "{";
+  let lines = "";
+  for (const job of jobs) {
+    if (job !== jobs[0]) {
+      ids += ",";
+      lines += "\n";
+    }
+    ids += job.id;
+    lines += oneLine(job.payload);
+  }
+  return [`${ids}}`, lines];
+}
+
+export const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush) => [
+  ...[String(flushNo), producer, channel, notice, String(jobs.length)],
+  ...idsAndPayloads(jobs),
+];
+
+export interface ShapedFlush {
+  readonly source: Statement;
+  readonly values: (string | null)[];
+}

@@ -1,0 +1,97 @@
+// A flush of one job, for a worker that waits for it: here, or elsewhere by its standing offer.
+
+import type { Handover, ImmediateClaim, NewJob } from "../store.ts";
+import {
+  columnsOf,
+  firstValues,
+  hasRare,
+  namesOf,
+  parameter,
+  runtimeColumn,
+  type ShapedFlush,
+  textOf,
+  valuesOf,
+} from "./flush-columns.ts";
+import { clearOf, countAlike, type Flush, fenceAnd } from "./flush-parts.ts";
+import { handedText } from "./handed.ts";
+import { offerStands } from "./offers.ts";
+import { type Statement, statement } from "./statement.ts";
+
+const ways = {
+  /** For a worker of this process, which hears of it with the answer. */
+  claim: {
+    own: 3,
+    also: () => "",
+    notify: () =>
+      "case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end",
+  },
+  /** For one elsewhere, which is told what it got. */
+  hand: {
+    own: 8,
+    also: ([, leaseId, , offerId, leftMs]: string[]) =>
+      ` and ${offerStands(`${leaseId}::uuid`, `${offerId}::uuid`, `${leftMs}::int`)}`,
+    notify: ([, , , , , channel, notice, job]: string[]) =>
+      `case when yes then pg_notify(${channel}::text,
+        ${notice}::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ${job}::text)
+      when $4::text is not null then pg_notify($3::text, $4::text) end`,
+  },
+};
+
+// One job for a worker that waits for it: stored as claimed, unless an older one is ready or the queue rests.
+// Every pickup there waits for this, so it says nothing that most jobs do not need.
+function flushOneAnd(way: keyof typeof ways, rare: boolean): Statement {
+  const stored = columnsOf({ rare });
+  const { own, also, notify } = ways[way];
+  const parameters = Array.from({ length: own }, (_, n) => parameter(stored.length + n));
+  const [claimId, leaseId, afterSeq] = parameters;
+  const deadline = rare ? `now() + ${parameter(runtimeColumn)}::int * interval '1 ms'` : "null";
+  return statement(
+    `flush_one_and_${way}${rare ? "_rare" : ""}`,
+    `with ${fenceAnd(`, ${clearOf("$8::int", "$9::smallint", `${afterSeq}::bigint`)}${also(parameters)} as yes`)},
+  inserted as (
+    insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
+      ${namesOf(stored)})
+    select $6::uuid, base + 1, now(), now(), $7::json, case when yes then ${claimId}::uuid end, yes::int, yes::int,
+      case when yes then now() end, ${valuesOf(stored, 0)}
+    from fence
+  ),
+  claimed as (
+    insert into millrace.claim (id, lease_id, deadline, job_ids)
+    select ${claimId}::uuid, ${leaseId}::uuid, ${deadline}, array[$6::uuid] from fence where yes
+  ),
+  counted as (${countAlike("$8::int", "$5::bigint")})
+  select yes, (base + 1)::float8, now(), ${notify(parameters)} from fence`,
+  );
+}
+
+const both = (way: keyof typeof ways) => ({
+  common: flushOneAnd(way, false),
+  rare: flushOneAnd(way, true),
+});
+const flushOne = { claim: both("claim"), hand: both("hand") };
+
+function oneFlush(way: keyof typeof ways, flush: Flush, own: readonly string[]): ShapedFlush {
+  const job = flush.jobs[0] as NewJob;
+  const rare = hasRare(job);
+  const values = columnsOf({ rare }).map(({ of }) => textOf(of(job)));
+  return {
+    source: flushOne[way][rare ? "rare" : "common"],
+    values: [...firstValues(flush), ...values, ...own],
+  };
+}
+
+/** For one job and one hint. */
+export function claimedFlush(flush: Flush, claim: ImmediateClaim): ShapedFlush {
+  const afterSeq = String(claim.hints[0]?.afterSeq ?? 0);
+  return oneFlush("claim", flush, [claim.claimId, claim.leaseId, afterSeq]);
+}
+
+/** For one job. */
+export function handedFlush(flush: Flush, handover: Handover): ShapedFlush {
+  const { claimId, leaseId, offerId, afterSeq, leaseLeftMs, channel, texts } = handover;
+  const [text] = texts;
+  const notice = handedText({ claimId, leaseId, jobId: flush.jobs[0]?.id ?? "" });
+  const claimed = [claimId, leaseId, String(afterSeq), offerId, String(leaseLeftMs)];
+  const told = [channel, notice, text === undefined ? "" : `\n${text}`];
+  return oneFlush("hand", flush, [...claimed, ...told]);
+}
