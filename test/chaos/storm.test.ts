@@ -23,9 +23,11 @@ test(`every enqueue is one job, and each job ends once, in a storm of losses (se
   const acknowledged: string[] = [];
   let marks = 0;
   const payload = (): ChaosPayload => ({ kind: "quick", mark: `m${marks++}` });
+  const long = () => ({ ...payload(), words: "leave it beside the door ".repeat(30) });
   const ways = [
     async () => [await producer.enqueue(chaosJob, payload())],
     async () => producer.enqueueMany(chaosJob, Array.from({ length: 20 }, payload)),
+    async () => producer.enqueueMany(chaosJob, Array.from({ length: 20 }, long)),
     async () => [await producer.enqueue(chaosJob, payload(), { key: `k${marks}` })],
     async () => [await producer.enqueue(chaosJob, payload(), { delayMs: 50 })],
     async () =>
@@ -52,9 +54,15 @@ test(`every enqueue is one job, and each job ends once, in a storm of losses (se
     await Promise.all(Array.from({ length: 8 }, produce));
     proxy.open();
     await trial.drained();
-    const text = `select payload->>'mark' as mark from
-      (select payload from millrace.history union all select payload from millrace.dead_job) j group by 1 having count(*) > 1`;
-    expect((await trial.db.query(text)).rows).toEqual([]);
+    const ended = `(select h.id, coalesce(h.payload, l.payload::json) as payload, l.job_id
+      from (select id, payload from millrace.history union all select id, payload from millrace.dead_job) h
+      full join millrace.long_payload l on l.job_id = h.id)`;
+    const twice = `select payload->>'mark' as mark from ${ended} j group by 1 having count(*) > 1`;
+    expect((await trial.db.query(twice)).rows).toEqual([]);
+    const torn = `select id, job_id from ${ended} j where payload is null or id is null`;
+    expect((await trial.db.query(torn)).rows).toEqual([]);
+    const { rows: apart } = await trial.db.query("select count(*)::int from millrace.long_payload");
+    expect(apart[0].count).toBeGreaterThan(0);
     expect(await findViolations(trial.db, acknowledged, trial.ledger())).toEqual([]);
     console.log(
       JSON.stringify({ seed, jobs: acknowledged.length, of: marks, resolved: resolved.length }),
