@@ -65,7 +65,7 @@ async function apply(
   terminal: Terminal,
 ): Promise<void> {
   let applied = 0;
-  const { payloadsApart } = await applyMigrations({
+  const { waiting } = await applyMigrations({
     url,
     schema,
     finish,
@@ -76,7 +76,7 @@ async function apply(
   });
   const where = `schema "${schema}" of ${withoutPassword(url)}`;
   terminal.print(applied === 0 ? `Nothing to do: ${where} is up to date.` : `Done: ${where}.`);
-  if (!payloadsApart)
+  if (waiting)
     terminal.print("When no earlier version runs any more: npx millrace migrate --finish");
 }
 

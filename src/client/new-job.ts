@@ -41,12 +41,12 @@ const known = knownNames({
   tx: true,
 } satisfies Known<EnqueueOptions>);
 
-/** Said by who says nothing. */
 /** The same for all of them, or for each what it says. */
 export type OptionsForMany<Input> =
   | EnqueueOptions
   | ((payload: Input, index: number) => EnqueueOptions);
 
+/** Said by who says nothing. */
 export const noOptions: EnqueueOptions = Object.freeze({});
 
 type Definition = JobDefinition<unknown, unknown, unknown>;

@@ -106,7 +106,7 @@ for (const { version, binDir } of await findServerBinaries()) {
       const applied: number[] = [];
       const onApplied = ({ version }: { version: number }) => applied.push(version);
       const migrated = await migrate({ url, schema: "millrace", onApplied });
-      expect([migrated, applied]).toEqual([{ payloadsApart: false }, []]);
+      expect([migrated, applied]).toEqual([{ payloadsApart: false, waiting: true }, []]);
       const payload = JSON.stringify("word ".repeat(200));
       const put = async () => {
         const { store, close } = await open(url, { migrate: false });
@@ -127,7 +127,7 @@ for (const { version, binDir } of await findServerBinaries()) {
       };
       expect(await put()).toBe(true);
       const finished = await migrate({ url, schema: "millrace", finish: true, onApplied });
-      expect([finished, applied]).toEqual([{ payloadsApart: true }, [1028]]);
+      expect([finished, applied]).toEqual([{ payloadsApart: true, waiting: false }, [1028]]);
       expect(await put()).toBe(false);
       await migrate({ url, schema: "millrace", finish: true, onApplied });
       expect(applied).toEqual([1028]);

@@ -43,6 +43,8 @@ export interface MigrateOptions {
 export interface Migrated {
   /** May a job's payload lie apart from it? Older versions would not find it. */
   readonly payloadsApart: boolean;
+  /** Is there something that waits for the end of older versions? */
+  readonly waiting: boolean;
 }
 
 const payloadsApart = 1028;
@@ -73,7 +75,8 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
     if (options.apply === false) await checkApplied(client, options.schema, migrations);
     else await applyMissing(client, options, migrations);
     const applied = await appliedVersions(client, new Renderer(options.schema));
-    return { payloadsApart: applied.has(payloadsApart) };
+    const waiting = missing(migrations, applied, true).length > 0;
+    return { payloadsApart: applied.has(payloadsApart), waiting };
   } finally {
     await client.end();
   }
@@ -98,8 +101,8 @@ async function applyMissing(
   migrations: Migration[],
 ): Promise<void> {
   const renderer = new Renderer(options.schema);
-  // Where there is nothing to do, a role that may create nothing will do.
   const finish = options.finish === true;
+  // Where there is nothing to do, a role that may create nothing will do.
   if (await isUpToDate(client, renderer, migrations, finish)) return;
   // The lock ends with the session, so a killed migrator never blocks the next one.
   await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [
