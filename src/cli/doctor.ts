@@ -122,7 +122,8 @@ async function lifeOf(url: string, serverVersion: string, config: Config): Promi
   const store = new PostgresStore({
     ...{ url, serverVersion, schema: config.schema, poolSize: 1 },
     ...{ queryTimeoutMs: config.queryTimeoutMs, leaderTtlMs: config.leaderTtlMs },
-    ...{ enqueuePatienceMs: config.enqueueTimeoutMs, keyLockTimeoutMs: 50, payloadsApart: false },
+    ...{ enqueuePatienceMs: config.enqueueTimeoutMs, keyLockTimeoutMs: 50 },
+    ...{ allowed: { payloadsApart: false, tallies: false } },
     ...{ events: new Events(), clock: systemClock, random: Math.random },
   });
   try {

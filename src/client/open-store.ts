@@ -29,7 +29,7 @@ export async function openStore(config: Config, context: Context): Promise<Opene
     config.databaseUrl === undefined ? await startEmbedded({ dataDir: config.dataDir }) : null;
   const url = config.databaseUrl ?? embedded?.url ?? "";
   try {
-    const { serverVersion, migrations, payloadsApart } = await prepare(url, config, context.events);
+    const { serverVersion, migrations, allowed } = await prepare(url, config, context.events);
     const store = new PostgresStore({
       ...context,
       url,
@@ -40,7 +40,7 @@ export async function openStore(config: Config, context: Context): Promise<Opene
       keyLockTimeoutMs: 50,
       leaderTtlMs: config.leaderTtlMs,
       serverVersion,
-      payloadsApart,
+      allowed,
     });
     await reachable(() => store.attachHistory());
     context.events.emit("millrace.started", {
@@ -63,7 +63,7 @@ export async function openStore(config: Config, context: Context): Promise<Opene
 async function prepare(url: string, config: Config, events: Events) {
   return reachable(async () => {
     let migrations = 0;
-    const { payloadsApart } = await migrate({
+    const { allowed } = await migrate({
       url,
       schema: config.schema,
       apply: config.migrate,
@@ -72,7 +72,7 @@ async function prepare(url: string, config: Config, events: Events) {
         events.emit("migration.applied", { version, name });
       },
     });
-    return { serverVersion: await serverVersionOf(url), migrations, payloadsApart };
+    return { serverVersion: await serverVersionOf(url), migrations, allowed };
   });
 }
 

@@ -103,10 +103,17 @@ for (const { version, binDir } of await findServerBinaries()) {
       await ask(url, "delete from millrace.migration where version >= 1000");
       for (const table of tables)
         await ask(url, `alter table millrace.${table} alter column payload set not null`);
+      await ask(
+        url,
+        "alter table millrace.producer add constraint no_tally_yet check (tally_queue_id is null)",
+      );
       const applied: number[] = [];
       const onApplied = ({ version }: { version: number }) => applied.push(version);
       const migrated = await migrate({ url, schema: "millrace", onApplied });
-      expect([migrated, applied]).toEqual([{ payloadsApart: false, waiting: true }, []]);
+      expect([migrated, applied]).toEqual([
+        { allowed: { payloadsApart: false, tallies: false }, waiting: true },
+        [],
+      ]);
       const payload = JSON.stringify("word ".repeat(200));
       const put = async () => {
         const { store, close } = await open(url, { migrate: false });
@@ -127,10 +134,11 @@ for (const { version, binDir } of await findServerBinaries()) {
       };
       expect(await put()).toBe(true);
       const finished = await migrate({ url, schema: "millrace", finish: true, onApplied });
-      expect([finished, applied]).toEqual([{ payloadsApart: true, waiting: false }, [1028]]);
+      const allowed = { payloadsApart: true, tallies: true };
+      expect([finished, applied]).toEqual([{ allowed, waiting: false }, [1028, 2029]]);
       expect(await put()).toBe(false);
       await migrate({ url, schema: "millrace", finish: true, onApplied });
-      expect(applied).toEqual([1028]);
+      expect(applied).toEqual([1028, 2029]);
       expect(await schemaOf(url)).toContain("long_payload");
     });
 

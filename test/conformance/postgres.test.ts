@@ -5,6 +5,7 @@ import { findServerBinaries, startServer, type TestServer } from "../support/pos
 import { openTestStore } from "../support/store.ts";
 import { flushFence } from "./flush-fence.ts";
 import { registerTopic, storeConformance } from "./store.conformance.ts";
+import { tally } from "./tally.ts";
 
 for (const { version, binDir } of await findServerBinaries()) {
   describe(`PostgreSQL ${version}`, () => {
@@ -17,5 +18,6 @@ for (const { version, binDir } of await findServerBinaries()) {
     storeConformance("the store", open);
     const openPatient = () => openTestStore(server?.url, { keyLockTimeoutMs: 20_000 });
     describe("the fence of a flush", () => registerTopic(flushFence, openPatient));
+    describe("the tally of a producer", () => registerTopic(tally, open));
   });
 }

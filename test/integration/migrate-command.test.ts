@@ -26,6 +26,10 @@ describe("millrace migrate", () => {
     const env = { DATABASE_URL: database.url };
     await runCommand(["migrate"], env);
     await ask(database.url, "delete from millrace.migration where version >= 1000");
+    await ask(
+      database.url,
+      "alter table millrace.producer add constraint no_tally_yet check (tally_queue_id is null)",
+    );
     const before = await runCommand(["migrate"], env);
     expect(before.out).toMatch(/^Nothing to do/);
     expect(before.out).toContain("npx millrace migrate --finish");
@@ -33,7 +37,7 @@ describe("millrace migrate", () => {
     const planned = await runCommand(["migrate", "--finish", "--dry-run"], env);
     expect(planned.out).toContain("values (1028, 'payloads_apart')");
     const finished = await runCommand(["migrate", "--finish"], env);
-    expect(finished.out).toMatch(/^applied 1028_payloads_apart\nDone/);
+    expect(finished.out).toMatch(/^applied 1028_payloads_apart\napplied 2029_tallies\nDone/);
     expect(finished.out).not.toContain("--finish");
     expect((await runCommand(["doctor"], env)).out).not.toContain("--finish");
     await database.drop();

@@ -27,7 +27,7 @@ export async function openTestStore(
   options: { readonly keyLockTimeoutMs?: number; readonly leaderTtlMs?: number } = {},
 ): Promise<TestStore> {
   const database = await createDatabase(serverUrl);
-  const { payloadsApart } = await migrate({ url: database.url, schema: "millrace" });
+  const { allowed } = await migrate({ url: database.url, schema: "millrace" });
   const events = new Events();
   const store = new PostgresStore({
     url: database.url,
@@ -38,7 +38,7 @@ export async function openTestStore(
     keyLockTimeoutMs: options.keyLockTimeoutMs ?? 50,
     leaderTtlMs: options.leaderTtlMs ?? 10_000,
     serverVersion: "?",
-    payloadsApart,
+    allowed,
     events,
     clock: systemClock,
     random: Math.random,

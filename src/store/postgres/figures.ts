@@ -23,7 +23,7 @@ const depths = statement(
   ),
   counted as materialized (
     select c.queue_id, sum(c.enqueued - c.completed - c.dead - c.removed)::float8 as depth
-    from millrace.queue_count c group by c.queue_id
+    from millrace.queue_tally c group by c.queue_id
   ),
   running as materialized (
     select j.queue_id, count(*)::float8 as jobs from millrace.claim c cross join unnest(c.job_ids) x (id)

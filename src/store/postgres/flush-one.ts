@@ -16,6 +16,7 @@ import { clearOf, countAlike, type Flush, fenceAnd } from "./flush-parts.ts";
 import { handedText } from "./handed.ts";
 import { offerStands } from "./offers.ts";
 import { type Statement, statement } from "./statement.ts";
+import { tallied } from "./tally.ts";
 
 const ways = {
   /** For a worker of this process, which hears of it with the answer. */
@@ -37,17 +38,26 @@ const ways = {
   },
 };
 
+type Way = keyof typeof ways;
+
+interface Shape {
+  readonly rare: boolean;
+  /** Is it counted in the producer's row? */
+  readonly tally: boolean;
+}
+
 // One job for a worker that waits for it: stored as claimed, unless an older one is ready or the queue rests.
 // Every pickup there waits for this, so it says nothing that most jobs do not need.
-function flushOneAnd(way: keyof typeof ways, rare: boolean): Statement {
+function flushOneAnd(way: Way, { rare, tally }: Shape): Statement {
   const stored = columnsOf({ rare });
   const { own, also, notify } = ways[way];
   const parameters = Array.from({ length: own }, (_, n) => parameter(stored.length + n));
   const [claimId, leaseId, afterSeq] = parameters;
   const deadline = rare ? `now() + ${parameter(runtimeColumn)}::int * interval '1 ms'` : "null";
+  const yes = `${clearOf("$8::int", "$9::smallint", `${afterSeq}::bigint`)}${also(parameters)}`;
   return statement(
-    `flush_one_and_${way}${rare ? "_rare" : ""}`,
-    `with ${fenceAnd(`, ${clearOf("$8::int", "$9::smallint", `${afterSeq}::bigint`)}${also(parameters)} as yes`)},
+    `flush_one_and_${way}${rare ? "_rare" : ""}${tally ? "_tally" : ""}`,
+    `with ${fenceAnd(`, ${yes} as yes`, tally ? tallied("$8::int") : "")},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
       ${namesOf(stored)})
@@ -58,24 +68,26 @@ function flushOneAnd(way: keyof typeof ways, rare: boolean): Statement {
   claimed as (
     insert into millrace.claim (id, lease_id, deadline, job_ids)
     select ${claimId}::uuid, ${leaseId}::uuid, ${deadline}, array[$6::uuid] from fence where yes
-  ),
-  counted as (${countAlike("$8::int", "$5::bigint")})
-  select yes, (base + 1)::float8, now(), ${notify(parameters)} from fence`,
+  )${tally ? "" : `,\n  counted as (${countAlike("$8::int", "$5::bigint")})`}
+  select yes, (base + $5::bigint)::float8, now(), ${notify(parameters)} from fence`,
   );
 }
 
-const both = (way: keyof typeof ways) => ({
-  common: flushOneAnd(way, false),
-  rare: flushOneAnd(way, true),
+const both = (way: Way, rare: boolean) => ({
+  counted: flushOneAnd(way, { rare, tally: false }),
+  tallied: flushOneAnd(way, { rare, tally: true }),
 });
-const flushOne = { claim: both("claim"), hand: both("hand") };
+const flushOne = {
+  claim: { common: both("claim", false), rare: both("claim", true) },
+  hand: { common: both("hand", false), rare: both("hand", true) },
+};
 
-function oneFlush(way: keyof typeof ways, flush: Flush, own: readonly string[]): ShapedFlush {
+function oneFlush(way: Way, flush: Flush, own: readonly string[]): ShapedFlush {
   const job = flush.jobs[0] as NewJob;
   const rare = hasRare(job);
   const values = columnsOf({ rare }).map(({ of }) => textOf(of(job)));
   return {
-    source: flushOne[way][rare ? "rare" : "common"],
+    source: flushOne[way][rare ? "rare" : "common"][flush.tally === true ? "tallied" : "counted"],
     values: [...firstValues(flush), ...values, ...own],
   };
 }

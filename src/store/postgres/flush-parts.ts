@@ -3,9 +3,9 @@
 import type { NewJob } from "../store.ts";
 import { newJobParameters } from "./job-columns.ts";
 
-/** What is asked along with it costs less than a part of its own. */
-export const fenceAnd = (asked: string) => `fence as (
-    update millrace.producer set flush_no = $1::text::bigint, seen_at = now()
+/** What is asked and set along with it costs less than a part of its own. */
+export const fenceAnd = (asked: string, set = "") => `fence as (
+    update millrace.producer set flush_no = $1::text::bigint, seen_at = now()${set}
     where id = $2::text::uuid and flush_no = $1::text::bigint - 1
     returning nextval('millrace.flush_seq') * 1024 as base${asked}
   )`;
@@ -42,6 +42,8 @@ export interface Flush {
   /** What to tell listeners with the commit; null: nothing. */
   readonly notice: string | null;
   readonly jobs: readonly NewJob[];
+  /** Is a lone job counted in the producer's row? */
+  readonly tally?: boolean;
 }
 
 export const parameters = (flush: Flush) => [

@@ -147,17 +147,22 @@ function placesOf(jobs: readonly NewJob[], tids: unknown, base: unknown): ReadyP
 }
 
 export interface FlushedAndClaimed {
-  readonly flushed: boolean;
+  /** Null: the fence refused, nothing was inserted. */
+  readonly flushedAt: Date | null;
   readonly claimedAt: Date | null;
   readonly lastSeq: number | null;
 }
+
+/** One job, for a worker that looks in one place for older ones: the shortest statements are for these. */
+export const isLone = (jobs: readonly NewJob[], claim: ImmediateClaim | undefined): boolean =>
+  jobs.length === 1 && (claim === undefined || claim.hints.length === 1);
 
 export async function flushAndClaimJobs(
   connection: Connection,
   flush: Flush,
   claim: ImmediateClaim,
 ): Promise<FlushedAndClaimed> {
-  if (flush.jobs.length === 1 && claim.hints.length === 1) {
+  if (isLone(flush.jobs, claim)) {
     const { source, values } = claimedFlush(flush, claim);
     return flushedAndClaimed(await connection.rows(source, values));
   }
@@ -192,12 +197,12 @@ export async function flushAndHandJobs(
 }
 
 function flushedAndClaimed([row]: unknown[][]): FlushedAndClaimed {
-  if (row === undefined) return { flushed: false, claimedAt: null, lastSeq: null };
-  const claimed = row[0] === true;
+  if (row === undefined) return { flushedAt: null, claimedAt: null, lastSeq: null };
+  const [claimed, lastSeq, flushedAt] = row as [boolean, number, Date];
   return {
-    flushed: true,
-    claimedAt: claimed ? (row[2] as Date) : null,
-    lastSeq: claimed ? (row[1] as number) : null,
+    flushedAt,
+    claimedAt: claimed ? flushedAt : null,
+    lastSeq: claimed ? lastSeq : null,
   };
 }
 

@@ -10,7 +10,7 @@ const counts = statement(
   `with counted as (
     select coalesce(sum(enqueued - completed - dead - removed), 0)::float8 as depth,
       coalesce(sum(completed), 0)::float8 as completed
-    from millrace.queue_count where queue_id = $1::int
+    from millrace.queue_tally where queue_id = $1::int
   ),
   tallied as (
     select coalesce(sum(failed), 0)::float8 as failed, coalesce(sum(business), 0)::float8 as business,

@@ -40,14 +40,21 @@ export interface MigrateOptions {
   readonly onApplied?: (migration: Migration) => void;
 }
 
-export interface Migrated {
-  /** May a job's payload lie apart from it? Older versions would not find it. */
+/** What older versions could not live with. */
+export interface Allowed {
+  /** May a job's payload lie apart from it? They would not find it. */
   readonly payloadsApart: boolean;
+  /** May a producer's row count jobs? They would not add them up. */
+  readonly tallies: boolean;
+}
+
+export interface Migrated {
+  readonly allowed: Allowed;
   /** Is there something that waits for the end of older versions? */
   readonly waiting: boolean;
 }
 
-const payloadsApart = 1028;
+const since = { payloadsApart: 1028, tallies: 2029 };
 const firstFinishing = 1000;
 
 /** Those that a schema lacks and may have now. */
@@ -76,7 +83,11 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
     else await applyMissing(client, options, migrations);
     const applied = await appliedVersions(client, new Renderer(options.schema));
     const waiting = missing(migrations, applied, true).length > 0;
-    return { payloadsApart: applied.has(payloadsApart), waiting };
+    const allowed = {
+      payloadsApart: applied.has(since.payloadsApart),
+      tallies: applied.has(since.tallies),
+    };
+    return { allowed, waiting };
   } finally {
     await client.end();
   }

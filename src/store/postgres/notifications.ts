@@ -32,7 +32,7 @@ const raiseDepths = statement(
   `with depth as materialized (
     select q.id, q.tenant, q.name, q.warn_depth, (
       select coalesce(sum(c.enqueued - c.completed - c.dead - c.removed), 0)
-      from millrace.queue_count c where c.queue_id = q.id
+      from millrace.queue_tally c where c.queue_id = q.id
     )::bigint as depth
     from millrace.queue q where q.warn_depth is not null
   ),

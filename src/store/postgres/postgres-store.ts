@@ -29,6 +29,7 @@ import { answersOfRepeats, enqueueJobs } from "./enqueue.ts";
 import { isMissingPartition } from "./failures.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { claimLanes } from "./lane-claim.ts";
+import type { Allowed } from "./migrator.ts";
 import { asLeader, fencePatienceMs, leaderSession, readLeadership } from "./leader.ts";
 import { closeLease, openLease, renewLease } from "./lease.ts";
 import { listen } from "./listen.ts";
@@ -65,8 +66,7 @@ export interface PostgresStoreOptions {
   readonly keyLockTimeoutMs: number;
   readonly leaderTtlMs: number;
   readonly serverVersion: string;
-  /** Does whoever reads this schema look for long payloads apart from their jobs? */
-  readonly payloadsApart: boolean;
+  readonly allowed: Allowed;
   readonly events: Events;
   readonly clock: Clock;
   readonly random: () => number;
@@ -95,15 +95,14 @@ export class PostgresStore implements Store {
   }
 
   producer(kind: "ready" | "named"): ProducerSession {
-    const { enqueuePatienceMs, keyLockTimeoutMs, payloadsApart, clock, random, events } =
-      this.#options;
+    const { enqueuePatienceMs, keyLockTimeoutMs, allowed, clock, random, events } = this.#options;
     const settings = { lock_timeout: kind === "named" ? `${keyLockTimeoutMs}ms` : "5s" };
     return new PostgresProducer({
       connection: this.#database.reserve(`producer ${kind}`, { settings }),
       channel: this.#database.channel,
       kind,
       patienceMs: enqueuePatienceMs,
-      payloadsApart,
+      allowed,
       clock,
       random,
       events,

@@ -12,18 +12,22 @@ import {
   flushAndClaimJobs,
   flushAndHandJobs,
   flushJobs,
+  isLone,
   registerProducer,
   resolved,
   sendNotice,
 } from "./flush.ts";
+import type { Flush } from "./flush-parts.ts";
+import type { Allowed } from "./migrator.ts";
 import type { RunStatement } from "./statement.ts";
+import { Tally } from "./tally.ts";
 
 export interface ProducerOptions {
   readonly connection: Connection;
   readonly channel: string;
   readonly kind: "ready" | "named";
   readonly patienceMs: number;
-  readonly payloadsApart: boolean;
+  readonly allowed: Allowed;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
@@ -33,9 +37,11 @@ export class PostgresProducer implements ProducerSession {
   readonly #options: ProducerOptions;
   #producer: string | null = null;
   #flushNo = 0;
+  readonly #tally: Tally;
 
   constructor(options: ProducerOptions) {
     this.#options = options;
+    this.#tally = new Tally(options.clock);
   }
 
   async flush(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
@@ -61,7 +67,7 @@ export class PostgresProducer implements ProducerSession {
   }
 
   async #attempt(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
-    const { connection, channel, kind, payloadsApart } = this.#options;
+    const { connection, channel, kind, allowed } = this.#options;
     const { notice, claim, handover, atomic = false } = options;
     const producer = this.#producer ?? (await this.#register());
     const request = { producer, flushNo: this.#flushNo + 1, channel, notice, jobs };
@@ -71,24 +77,35 @@ export class PostgresProducer implements ProducerSession {
       const placing = options.places === true ? "told" : "silent";
       const { flushed: done, places } = await flushJobs(connection, request, {
         placing,
-        payloadsApart,
+        payloadsApart: allowed.payloadsApart,
       });
       flushed = done ? { ...accepted(jobs), places } : null;
-    } else {
-      const claimed =
-        claim === undefined
-          ? flushAndHandJobs(connection, request, handover as Handover)
-          : flushAndClaimJobs(connection, request, claim);
-      const { flushed: done, claimedAt, lastSeq } = await claimed;
-      flushed = done ? { ...accepted(jobs), claimedAt, lastSeq } : null;
-    }
+    } else flushed = await this.#flushForWorker(request, options);
     if (flushed === null) {
       // The producer's row is gone or ahead of us: nothing was inserted, start over under a new name.
       this.#producer = null;
       return this.#attempt(jobs, options);
     }
     this.#flushNo = request.flushNo;
+    if (this.#tally.isOver) void this.#tally.move(connection, producer);
     return flushed;
+  }
+
+  /** For one that waits: here, or elsewhere by its offer. */
+  async #flushForWorker(
+    request: Flush,
+    { claim, handover }: FlushOptions,
+  ): Promise<Flushed | null> {
+    const { connection, allowed } = this.#options;
+    const { jobs } = request;
+    const lone = allowed.tallies && isLone(jobs, claim) ? jobs[0] : undefined;
+    const tally = lone !== undefined && this.#tally.takes(lone.queueId);
+    const { flushedAt, claimedAt, lastSeq } = await (claim === undefined
+      ? flushAndHandJobs(connection, { ...request, tally }, handover as Handover)
+      : flushAndClaimJobs(connection, { ...request, tally }, claim));
+    if (flushedAt === null) return null;
+    if (tally) this.#tally.took(lone.queueId, flushedAt);
+    return { ...accepted(jobs), claimedAt, lastSeq };
   }
 
   async #flushNamed(
@@ -124,6 +141,7 @@ export class PostgresProducer implements ProducerSession {
       try {
         const { committed, flushNo } = await resolved(connection, producer, this.#flushNo + 1);
         events.emit("flush.resolved", { committed, jobs: jobs.length });
+        this.#tally.doubt();
         const flushed = committed ? await this.#answersOf(jobs) : null;
         this.#producer = producer;
         this.#flushNo = flushNo;

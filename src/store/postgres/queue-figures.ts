@@ -11,7 +11,7 @@ const read = statement(
     select queue_id, sum(enqueued)::float8 as enqueued, sum(completed)::float8 as completed,
       sum(retried)::float8 as retried, sum(dead)::float8 as died,
       sum(enqueued - completed - dead - removed)::float8 as depth
-    from millrace.queue_count group by queue_id
+    from millrace.queue_tally group by queue_id
   ),
   held as (
     select j.queue_id, count(*)::float8 as running from millrace.claim c cross join unnest(c.job_ids) x (id)

@@ -14,7 +14,7 @@ const series = statement(
   counted as materialized (
     select queue_id, minute, sum(enqueued)::float8 as enqueued, sum(completed)::float8 as completed,
       sum(retried)::float8 as retried, sum(dead)::float8 as dead
-    from millrace.queue_count
+    from millrace.queue_tally
     where queue_id = any($1::int[]) and minute >= date_trunc('minute', now()) - ($2::int - 1) * interval '1 minute'
     group by queue_id, minute
   )

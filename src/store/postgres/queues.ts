@@ -90,7 +90,7 @@ const counts = statement(
   "count_queues",
   `select queue_id, sum(enqueued)::float8 as enqueued, sum(completed)::float8 as completed, sum(dead)::float8 as dead,
     sum(removed)::float8 as removed, sum(retried)::float8 as retried
-  from millrace.queue_count where queue_id = any($1::int[]) group by queue_id`,
+  from millrace.queue_tally where queue_id = any($1::int[]) group by queue_id`,
 );
 
 export interface QueueRow {

@@ -407,6 +407,9 @@ CREATE TABLE millrace.producer (
   id uuid NOT NULL,
   flush_no bigint NOT NULL,
   seen_at timestamp with time zone NOT NULL DEFAULT now(),
+  tally_queue_id integer,
+  tally_minute timestamp with time zone,
+  tally_jobs bigint NOT NULL DEFAULT 0,
   CONSTRAINT producer_pkey PRIMARY KEY (id)
 ) WITH (fillfactor=50);
 
@@ -724,6 +727,8 @@ CREATE TRIGGER tell_update AFTER UPDATE ON millrace.webhook FOR EACH ROW WHEN ((
 ALTER TABLE millrace.webhook ENABLE ROW LEVEL SECURITY;
 CREATE POLICY all_rows ON millrace.webhook FOR ALL TO PUBLIC USING (true) WITH CHECK (true);
 CREATE POLICY tenant_rows ON millrace.webhook AS RESTRICTIVE FOR ALL TO millrace_tenant USING (((tenant COLLATE "C") = NULLIF(current_setting(('millrace'::text || '.tenant'::text), true), ''::text)));
+
+CREATE VIEW millrace.queue_tally (queue_id /* integer */, process /* uuid */, minute /* timestamp with time zone */, enqueued /* bigint */, completed /* bigint */, dead /* bigint */, removed /* bigint */, retried /* bigint */) AS …;
 
 CREATE OR REPLACE FUNCTION millrace.add_event(kind text, tenant text, data json)
  RETURNS void
@@ -1202,7 +1207,7 @@ begin
 
   if target.capacity is not null then
     select coalesce(sum(c.enqueued - c.completed - c.dead - c.removed), 0) into depth
-    from millrace.queue_count c where c.queue_id = target.id;
+    from millrace.queue_tally c where c.queue_id = target.id;
     if depth >= target.capacity then
       raise exception using errcode = 'MR429',
         message = format('QUEUE_FULL: queue "%s" holds %s of %s jobs; 1 more does not fit', enqueue.queue, depth, target.capacity);

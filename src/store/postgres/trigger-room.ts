@@ -7,7 +7,7 @@ import type { DueRow } from "./trigger-jobs.ts";
 const depthOf = statement(
   "trigger_queue_depth",
   `select coalesce(sum(enqueued - completed - dead - removed), 0)::float8 as depth
-  from millrace.queue_count where queue_id = $1::int`,
+  from millrace.queue_tally where queue_id = $1::int`,
 );
 
 const tenantDepthsOf = statement(

@@ -2,6 +2,7 @@
 
 import type { Connection } from "./connection.ts";
 import { type Runner, statement } from "./statement.ts";
+import { addTallies } from "./tally.ts";
 import { foldTenantCounts } from "./tenant-count.ts";
 
 const lock = statement(
@@ -23,7 +24,7 @@ const hotRows = statement(
 );
 
 // Minutes of processes that are over are folded into one row per queue and minute, and those of more than
-// an hour into one row per queue, so that sums stay short.
+// an hour into one row per queue, so that sums stay short. Those of a queue that was deleted are forgotten.
 const foldCounts = statement(
   "fold_counts",
   `with old as (
@@ -35,7 +36,7 @@ const foldCounts = statement(
   sums as (
     select queue_id, case when minute < now() - interval '65 minutes' then 'epoch' else minute end as minute,
       sum(enqueued) e, sum(completed) c, sum(dead) d, sum(removed) r, sum(retried) t
-    from old group by 1, 2
+    from old where exists (select from millrace.queue q where q.id = queue_id and q.deleted_at is null) group by 1, 2
   )
   insert into millrace.queue_count (queue_id, process, minute, enqueued, completed, dead, removed, retried)
   select queue_id, '00000000-0000-0000-0000-000000000000', minute, e, c, d, r, t from sums
@@ -74,8 +75,9 @@ const forgetGone = statement(
   buckets as (
     delete from millrace.rate_bucket
     where at < now() - (most - tokens) / most * window_ms * interval '1 ms' - interval '1 minute'
-  )
-  delete from millrace.producer where seen_at < now() - interval '1 day'`,
+  ),
+  producers as (delete from millrace.producer where seen_at < now() - interval '1 day' returning *)
+  ${addTallies("producers")}`,
 );
 
 const rowsAtOnce = 1_000;
