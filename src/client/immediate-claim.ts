@@ -6,12 +6,13 @@ import { claimedLater } from "../worker/fresh-job.ts";
 
 /** Where the worker has claimed nothing yet it has no hint: an older job there must be seen too. */
 export function lookingForOlder(claim: ImmediateClaim, jobs: readonly NewJob[]): ImmediateClaim {
-  const hints = [...claim.hints];
-  for (const { queueId, weight } of jobs.slice(0, claim.count)) {
+  let { hints } = claim;
+  for (let i = 0; i < claim.count; i++) {
+    const { queueId, weight } = jobs[i] as NewJob;
     if (!hints.some((hint) => hint.queueId === queueId && hint.weight === weight))
-      hints.push({ queueId, weight, afterSeq: 0 });
+      hints = [...hints, { queueId, weight, afterSeq: 0 }];
   }
-  return { ...claim, hints };
+  return hints === claim.hints ? claim : { ...claim, hints };
 }
 
 type Claimed = (ClaimedJob & { weight: number })[];

@@ -1,10 +1,10 @@
 // Jobs that come claimed already: by a flush of this process, which asks first, or by one elsewhere, which has
 // gone by our standing offer. See docs/design/handover.md.
 
-import { randomUUID } from "node:crypto";
 import type { ClaimedJob } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
+import { uuidv7 } from "../runtime/uuid.ts";
 import type { HandedClaim, ImmediateClaim, LeaseSession, Listener, Offer } from "../store/store.ts";
 import type { Fetcher } from "./fetcher.ts";
 import { parseFresh } from "./fresh-job.ts";
@@ -96,11 +96,11 @@ export class Handovers {
     const { queueIds } = fetcher;
     const count = registry.leading(jobs.slice(0, free), queueIds);
     if (count === 0) return null;
-    const claimId = randomUUID();
+    const claimId = uuidv7();
     held.expect(claimId);
     this.#reserved += count;
     const { leaseId } = lease;
-    return { claimId, leaseId, count, hints: fetcher.hints(), queueIds: [...queueIds] };
+    return { claimId, leaseId, count, hints: fetcher.hints(), queueIds };
   }
 
   /** The flush is through: these jobs are ours, or (an empty list) the offer was not taken. */
@@ -115,6 +115,8 @@ export class Handovers {
     if (last !== undefined && lastSeq !== null) fetcher.note(last.queueId, last.weight, lastSeq);
     deliver(held.add(claim.claimId, claim.leaseId, jobs));
     delivered();
+    // Somebody waits for the run, nobody for this.
+    this.note();
   }
 
   /** Somebody says that this claim was made for a worker. */
@@ -150,8 +152,10 @@ export class Handovers {
   deliver(jobs: readonly HeldJob[]): boolean {
     const { unasked, deliver, release } = this.#options;
     const kept = unasked() >= jobs.length;
-    if (kept) deliver(jobs);
-    else {
+    if (kept) {
+      deliver(jobs);
+      this.note();
+    } else {
       this.#standing.withdraw();
       release(jobs);
     }

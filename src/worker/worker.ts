@@ -131,7 +131,7 @@ export class Worker implements Service {
       handed: () => handedTo(options.concurrency, this.#runner.runMs),
       runMs: () => this.#runner.runMs,
       isIdle: () => this.#isIdle,
-      deliver: (jobs) => this.#deliver(jobs),
+      deliver: (jobs) => this.#accept(jobs),
       release: (jobs) => this.#runner.release(jobs),
       delivered: () => this.#delivered(),
       hand: (claim) => this.#turns.hand(claim),
@@ -150,7 +150,10 @@ export class Worker implements Service {
       leaseId: () => this.#lease.leaseId,
       room: () => this.#room(),
       laneRoom: () => this.#room(mostAheadInLanes),
-      deliver: (jobs) => this.#deliver(jobs),
+      deliver: (jobs) => {
+        this.#accept(jobs);
+        this.#handovers.note();
+      },
       deliverHanded: (jobs) => this.#handovers.deliver(jobs),
       start: () => this.#runner.startWaiting(),
       settled: () => this.#idleness.note(),
@@ -265,10 +268,9 @@ export class Worker implements Service {
     return roomOf(this.#options.concurrency, runMs, taken + this.#handovers.reserved, mostAhead);
   }
 
-  #deliver(jobs: readonly HeldJob[]): void {
+  #accept(jobs: readonly HeldJob[]): void {
     if (this.#state === "running") this.#runner.accept(jobs);
     else this.#runner.release(jobs);
-    this.#handovers.note();
   }
 
   /** Nothing was left when it looked last, and it is not looking now. */

@@ -140,7 +140,12 @@ export const flushFence: Topic = (stage) => {
       const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + laterMs };
       const producer = new PostgresProducer({
         ...{ ...common, clock, connection: behind.reserve("impatient") },
-        ...{ channel: "c", kind, patienceMs: 60_000, allowed: { payloadsApart: true, tallies: true } },
+        ...{
+          channel: "c",
+          kind,
+          patienceMs: 60_000,
+          allowed: { payloadsApart: true, tallies: true },
+        },
       });
       const flush = (job: NewJob) => producer.flush([job], { notice: null });
       const [first, unknown, next] = [1, 2, 3].map(() => stage().job(queueId));

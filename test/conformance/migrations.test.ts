@@ -148,13 +148,32 @@ for (const { version, binDir } of await findServerBinaries()) {
       const newest = Math.max(...(await loadMigrations()).map(({ version }) => version));
       const note = (version: number) =>
         ask(url, `insert into millrace.migration (version, name) values (${version}, 'later')`);
-      await note(29);
+      await note(999);
       await migrate({ url, schema: "millrace" });
       await note(newest + 1_001);
       for (const apply of [true, false])
         await expect(migrate({ url, schema: "millrace", apply })).rejects.toMatchObject({
           code: "SCHEMA_TOO_NEW",
         });
+    });
+
+    it("let those who may read counts read tallies", async () => {
+      const { url } = await fresh();
+      const role = `reader_${randomUUID().replaceAll("-", "")}`;
+      await migrate({ url, schema: "millrace" });
+      await ask(url, "drop view millrace.queue_tally");
+      for (const column of ["tally_queue_id", "tally_minute", "tally_jobs"])
+        await ask(url, `alter table millrace.producer drop column ${column}`);
+      await ask(url, "delete from millrace.migration where version = 29");
+      await ask(url, `create role ${role}`);
+      await ask(url, `grant select, insert on millrace.queue_count to ${role}`);
+      await migrate({ url, schema: "millrace" });
+      const { rights } = await ask<{ rights: string[] }>(
+        url,
+        `select array(select what from unnest(array['select', 'insert']) what
+          where has_table_privilege('${role}', 'millrace.queue_tally', what)) as rights`,
+      );
+      expect(rights).toEqual(["select"]);
     });
 
     it("give those who have rights to jobs the same to long payloads", async () => {

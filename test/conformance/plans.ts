@@ -8,9 +8,10 @@ import { uuidv7 } from "../../src/runtime/uuid.ts";
 import { handedClaim, replayClaim } from "../../src/store/postgres/claim.ts";
 import { enqueueJobs } from "../../src/store/postgres/enqueue.ts";
 import {
-  flushAndClaimJobs,
-  flushAndHandJobs,
+  claiming,
+  flushedAndClaimed,
   flushJobs,
+  handing,
   registerProducer,
 } from "../../src/store/postgres/flush.ts";
 import { findLapsed } from "../../src/store/postgres/lapsed.ts";
@@ -166,6 +167,8 @@ export function planTests({ rows, statistics }: PlanOptions): void {
         enqueueJobs((source, values) => connection.query(source, values), request(5, named)),
       );
       await drainQueue();
+      const send = async ({ source, values }: ReturnType<typeof claiming>) =>
+        flushedAndClaimed(await connection.rows(source, values));
       const claim = {
         claimId: uuidv7(),
         leaseId,
@@ -174,7 +177,7 @@ export function planTests({ rows, statistics }: PlanOptions): void {
         queueIds: [queueId],
       };
       await explain("flush and claim", () =>
-        flushAndClaimJobs(connection, request(6, stage.jobs(queueId, 1)), claim),
+        send(claiming(request(6, stage.jobs(queueId, 1)), claim, true)),
       );
       await drainQueue();
       const offer = {
@@ -189,12 +192,12 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       await stage.lease.offer({ ...offer, queueIds: [queueId], types: null, hints: [] });
       await listener.stand(offer.leaseId, offer.channel);
       const handed = await explain("flush and hand", () =>
-        flushAndHandJobs(connection, request(7, jobs), handover),
+        send(handing(request(7, jobs), handover, false)),
       );
       expect(handed.claimedAt).not.toBeNull();
       const more = { ...handover, claimId: uuidv7() };
       const handedMore = await explain("flush and hand several", () =>
-        flushAndHandJobs(connection, request(8, stage.jobs(queueId, batch)), more),
+        send(handing(request(8, stage.jobs(queueId, batch)), more, false)),
       );
       expect(handedMore.claimedAt).not.toBeNull();
       await explain("handed several", () => handedClaim(connection, { ...more, jobId: null }));

@@ -2,9 +2,10 @@
 // here: whether its commit happened is unknown, and only the caller knows how to find out.
 
 import pg from "pg";
-import { type Clock, longestTimerMs } from "../../runtime/clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import { isConnectionError } from "./failures.ts";
+import { Patience } from "./patience.ts";
 import { PreparedRun, type Value } from "./prepared-run.ts";
 import type { Renderer, Runner, RunStatement, Statement } from "./statement.ts";
 import { types } from "./value-readers.ts";
@@ -82,39 +83,24 @@ function rowsOn(
   });
 }
 
-/** Gives up on a server that does not answer. One timer for all queries, since most need none. */
-class Patience {
-  readonly #ms: number;
-  #giveUp: (() => void) | null = null;
-  #timer: NodeJS.Timeout | null = null;
+type Done<T> = (error: unknown, value: T) => void;
+/** Not a promise: each is one more step on the way of a pickup. */
+type Task<T> = (client: pg.Client, done: Done<T>) => void;
 
-  constructor(ms: number) {
-    this.#ms = Math.min(ms, longestTimerMs);
-  }
-
-  /** It is the connection that keeps the process alive, not this. */
-  start(giveUp: () => void): void {
-    this.#giveUp = giveUp;
-    if (this.#timer === null) this.#timer = setTimeout(() => this.#over(), this.#ms).unref();
-    else this.#timer.refresh();
-  }
-
-  end(): void {
-    this.#giveUp = null;
-  }
-
-  #over(): void {
-    this.#timer = null;
-    this.#giveUp?.();
-  }
-}
+const taskOf =
+  <T>(run: (client: pg.Client) => Promise<T>): Task<T> =>
+  (client, done) =>
+    void run(client).then(
+      (value) => done(undefined, value),
+      (error) => done(error ?? new Error("no reason"), undefined as T),
+    );
 
 export class Connection implements Runner {
   readonly #options: ConnectionOptions;
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
-  #last: Promise<unknown> = Promise.resolve();
-  #underWay = 0;
+  #busy = false;
+  readonly #waiting: (() => void)[] = [];
   readonly #patience: Patience;
   #failures = 0;
   #opening: pg.Client | null = null;
@@ -126,17 +112,20 @@ export class Connection implements Runner {
   }
 
   rows(source: Statement, values: readonly Value[]): Promise<unknown[][]> {
-    return this.#run((client) => rowsOn(client, this.#options.renderer, source, values));
+    return this.#run((client, done) => {
+      client.query(new PreparedRun(this.#options.renderer.render(source), values, done));
+    });
   }
 
   query<R extends pg.QueryResultRow>(source: Statement, values: unknown[] = []): Promise<R[]> {
-    return this.#run((client) => queryOn<R>(client, this.#options.renderer, source, values));
+    const { renderer } = this.#options;
+    return this.#run(taskOf((client) => queryOn<R>(client, renderer, source, values)));
   }
 
   /** BEGIN … COMMIT on one and the same server connection, with nobody else's query in between. */
   transaction<T>(body: (query: RunStatement, rows: Runner["rows"]) => Promise<T>): Promise<T> {
     const { renderer } = this.#options;
-    return this.#run(async (client) => {
+    const run = async (client: pg.Client) => {
       await client.query("begin");
       try {
         const value = await body(
@@ -149,7 +138,8 @@ export class Connection implements Runner {
         if (!isConnectionError(error)) await client.query("rollback");
         throw error;
       }
-    });
+    };
+    return this.#run(taskOf(run));
   }
 
   async connect(): Promise<void> {
@@ -167,50 +157,58 @@ export class Connection implements Runner {
   }
 
   /** One query at a time, in the order they came. */
-  #run<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
-    const answer =
-      this.#underWay === 0 ? this.#runNow(task) : this.#last.then(() => this.#runNow(task));
-    this.#underWay++;
-    this.#last = answer.then(this.#ended, this.#ended);
-    return answer;
-  }
-
-  readonly #ended = (): void => {
-    this.#underWay--;
-  };
-
-  #runNow<T>(task: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = this.#client;
-    return client === null
-      ? this.#ready().then((ready) => this.#runOn(ready, task))
-      : this.#runOn(client, task);
-  }
-
-  /** Not an async function: every step of a promise is one more on the way of a pickup. */
-  #runOn<T>(client: pg.Client, task: (client: pg.Client) => Promise<T>): Promise<T> {
-    const { queryTimeoutMs } = this.#options;
-    return new Promise<T>((resolve, reject) => {
-      let waiting = true;
-      const end = (): boolean => {
-        const first = waiting;
-        waiting = false;
-        if (first) this.#patience.end();
-        return first;
+  #run<T>(task: Task<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const done: Done<T> = (error, value) => {
+        if (error === undefined) resolve(value);
+        else reject(error);
+        this.#next();
       };
-      const fail = (error: unknown): void => {
-        if (!end()) return;
-        if (isConnectionError(error)) this.#drop(client, error);
-        reject(error);
-      };
-      task(client).then((value) => {
-        if (end()) resolve(value);
-      }, fail);
-      // The server has its work by now: nobody waits for this.
-      this.#patience.start(() => {
-        const text = `no answer from PostgreSQL in ${queryTimeoutMs} ms`;
-        fail(Object.assign(new Error(text), { code: "ETIMEDOUT" }));
-      });
+      if (this.#busy) this.#waiting.push(() => this.#runNow(task, done));
+      else {
+        this.#busy = true;
+        this.#runNow(task, done);
+      }
     });
+  }
+
+  #next(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#busy = false;
+    else next();
+  }
+
+  #runNow<T>(task: Task<T>, done: Done<T>): void {
+    const client = this.#client;
+    if (client !== null) this.#runOn(client, task, done);
+    else
+      this.#ready().then(
+        (ready) => this.#runOn(ready, task, done),
+        (error) => done(error, undefined as T),
+      );
+  }
+
+  #runOn<T>(client: pg.Client, task: Task<T>, done: Done<T>): void {
+    let waiting = true;
+    const end: Done<T> = (error, value) => {
+      if (!waiting) return;
+      waiting = false;
+      this.#patience.end();
+      if (error !== undefined && isConnectionError(error)) this.#drop(client, error);
+      done(error, value);
+    };
+    try {
+      task(client, end);
+    } catch (error) {
+      end(error, undefined as T);
+    }
+    // The server has its work by now: nobody waits for this.
+    if (waiting) this.#patience.start(() => end(this.#noAnswer(), undefined as T));
+  }
+
+  #noAnswer(): Error {
+    const text = `no answer from PostgreSQL in ${this.#options.queryTimeoutMs} ms`;
+    return Object.assign(new Error(text), { code: "ETIMEDOUT" });
   }
 
   #ready(): Promise<pg.Client> {

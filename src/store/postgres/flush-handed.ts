@@ -3,7 +3,7 @@
 
 import type { Handover, NewJob } from "../store.ts";
 import { idsAndPayloads } from "./flush-columns.ts";
-import { clearOf, countAlike, type Flush, fenceAnd } from "./flush-parts.ts";
+import { clearOf, countAlike, type Flush, fenceAnd, flushedMs } from "./flush-parts.ts";
 import { handedText, mostPerPiece } from "./handed.ts";
 import { offerStands } from "./offers.ts";
 import { statement } from "./statement.ts";
@@ -43,7 +43,7 @@ const flushAndHand = statement(
     select $17::uuid, $13::uuid, $6::uuid[] from fence where yes
   ),
   counted as (${countAlike("$8::int", "$5::bigint")})
-  select yes, (base + $5::bigint)::float8, now(),
+  select yes, (base + $5::bigint)::float8, ${flushedMs},
     case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end,
     case when yes then (
       select count(pg_notify($19::text,

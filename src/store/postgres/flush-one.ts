@@ -12,7 +12,7 @@ import {
   textOf,
   valuesOf,
 } from "./flush-columns.ts";
-import { clearOf, countAlike, type Flush, fenceAnd } from "./flush-parts.ts";
+import { clearOf, countAlike, type Flush, fenceAnd, flushedMs } from "./flush-parts.ts";
 import { handedText } from "./handed.ts";
 import { offerStands } from "./offers.ts";
 import { type Statement, statement } from "./statement.ts";
@@ -69,7 +69,7 @@ function flushOneAnd(way: Way, { rare, tally }: Shape): Statement {
     insert into millrace.claim (id, lease_id, deadline, job_ids)
     select ${claimId}::uuid, ${leaseId}::uuid, ${deadline}, array[$6::uuid] from fence where yes
   )${tally ? "" : `,\n  counted as (${countAlike("$8::int", "$5::bigint")})`}
-  select yes, (base + $5::bigint)::float8, now(), ${notify(parameters)} from fence`,
+  select yes, (base + $5::bigint)::float8, ${flushedMs}, ${notify(parameters)} from fence`,
   );
 }
 
@@ -82,28 +82,30 @@ const flushOne = {
   hand: { common: both("hand", false), rare: both("hand", true) },
 };
 
-function oneFlush(way: Way, flush: Flush, own: readonly string[]): ShapedFlush {
+function oneFlush(way: Way, flush: Flush, tally: boolean, own: readonly string[]): ShapedFlush {
   const job = flush.jobs[0] as NewJob;
   const rare = hasRare(job);
-  const values = columnsOf({ rare }).map(({ of }) => textOf(of(job)));
+  const values: (string | null)[] = firstValues(flush);
+  for (const { of } of columnsOf({ rare })) values.push(textOf(of(job)));
+  values.push(...own);
   return {
-    source: flushOne[way][rare ? "rare" : "common"][flush.tally === true ? "tallied" : "counted"],
-    values: [...firstValues(flush), ...values, ...own],
+    source: flushOne[way][rare ? "rare" : "common"][tally ? "tallied" : "counted"],
+    values,
   };
 }
 
 /** For one job and one hint. */
-export function claimedFlush(flush: Flush, claim: ImmediateClaim): ShapedFlush {
+export function claimedFlush(flush: Flush, claim: ImmediateClaim, tally: boolean): ShapedFlush {
   const afterSeq = String(claim.hints[0]?.afterSeq ?? 0);
-  return oneFlush("claim", flush, [claim.claimId, claim.leaseId, afterSeq]);
+  return oneFlush("claim", flush, tally, [claim.claimId, claim.leaseId, afterSeq]);
 }
 
 /** For one job. */
-export function handedFlush(flush: Flush, handover: Handover): ShapedFlush {
+export function handedFlush(flush: Flush, handover: Handover, tally: boolean): ShapedFlush {
   const { claimId, leaseId, offerId, afterSeq, leaseLeftMs, channel, texts } = handover;
   const [text] = texts;
   const notice = handedText({ claimId, leaseId, jobId: flush.jobs[0]?.id ?? "" });
   const claimed = [claimId, leaseId, String(afterSeq), offerId, String(leaseLeftMs)];
   const told = [channel, notice, text === undefined ? "" : `\n${text}`];
-  return oneFlush("hand", flush, [...claimed, ...told]);
+  return oneFlush("hand", flush, tally, [...claimed, ...told]);
 }

@@ -35,6 +35,12 @@ export const countAlike = (queueId: string, jobs: string) =>
     on conflict (queue_id, process, minute) do update
       set enqueued = queue_count.enqueued + excluded.enqueued`;
 
+/** A number is read sooner than a time is. */
+export const flushedMs = "date_part('epoch', now()) * 1000";
+
+/** To the millisecond, as times are read: its fraction has three digits, and what was lost to the number's own form. */
+export const flushedAtOf = (ms: number): Date => new Date(Math.floor(ms + 0.0005));
+
 export interface Flush {
   readonly producer: string;
   readonly flushNo: number;
@@ -42,8 +48,6 @@ export interface Flush {
   /** What to tell listeners with the commit; null: nothing. */
   readonly notice: string | null;
   readonly jobs: readonly NewJob[];
-  /** Is a lone job counted in the producer's row? */
-  readonly tally?: boolean;
 }
 
 export const parameters = (flush: Flush) => [

@@ -5,6 +5,7 @@
 
 import type { Handover, ImmediateClaim, NewJob, ReadyPlace } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import type { ShapedFlush } from "./flush-columns.ts";
 import { handedFlushOfSeveral } from "./flush-handed.ts";
 import { claimedFlush, handedFlush } from "./flush-one.ts";
 import {
@@ -14,6 +15,8 @@ import {
   type Flush,
   fence,
   fenceAnd,
+  flushedAtOf,
+  flushedMs,
   parameters,
 } from "./flush-parts.ts";
 import { type ShapeOptions, shapedFlush } from "./flush-shape.ts";
@@ -61,7 +64,7 @@ const flushAndClaim = statement(
     returning 1
   ),
   counted as (${countEnqueued("unnest($4::text::int[])")})
-  select exists (select from claimed), (select max(seq)::float8 from inserted where claim_id is not null), now(),
+  select exists (select from claimed), (select max(seq)::float8 from inserted where claim_id is not null), ${flushedMs},
     case when $17::text is not null and ($18::text::int < cardinality($3::text::uuid[]) or not (select yes from clear))
       then pg_notify($16::text, $17::text) end
   from fence`,
@@ -88,7 +91,7 @@ const flushAlikeAndClaim = statement(
     returning 1
   ),
   counted as (${countAlike("$4::text::int", "$12::text::bigint")})
-  select exists (select from claimed), (select max(seq)::float8 from inserted where claim_id is not null), now(),
+  select exists (select from claimed), (select max(seq)::float8 from inserted where claim_id is not null), ${flushedMs},
     case when $11::text is not null and ($13::text::int < $12::text::int or not yes)
       then pg_notify($10::text, $11::text) end
   from fence`,
@@ -157,48 +160,39 @@ export interface FlushedAndClaimed {
 export const isLone = (jobs: readonly NewJob[], claim: ImmediateClaim | undefined): boolean =>
   jobs.length === 1 && (claim === undefined || claim.hints.length === 1);
 
-export async function flushAndClaimJobs(
-  connection: Connection,
-  flush: Flush,
-  claim: ImmediateClaim,
-): Promise<FlushedAndClaimed> {
-  if (isLone(flush.jobs, claim)) {
-    const { source, values } = claimedFlush(flush, claim);
-    return flushedAndClaimed(await connection.rows(source, values));
-  }
+/** For a worker of this process; with `tally` a lone job is counted in the producer's row. */
+export function claiming(flush: Flush, claim: ImmediateClaim, tally: boolean): ShapedFlush {
+  if (isLone(flush.jobs, claim)) return claimedFlush(flush, claim, tally);
   const alike = claim.hints.length === 1 ? parametersIfAlike(flush) : null;
-  const claiming = [String(claim.count), claim.claimId, claim.leaseId];
-  const rows =
-    alike === null
-      ? await connection.rows(flushAndClaim, [
-          ...parameters(flush),
-          ...claiming,
-          arrayText(claim.hints.map((hint) => hint.queueId)),
-          arrayText(claim.hints.map((hint) => hint.weight)),
-          arrayText(claim.hints.map((hint) => hint.afterSeq)),
-          arrayText(claim.queueIds),
-        ])
-      : await connection.rows(flushAlikeAndClaim, [
-          ...alike,
-          ...claiming,
-          String(claim.hints[0]?.afterSeq ?? 0),
-        ]);
-  return flushedAndClaimed(rows);
+  const own = [String(claim.count), claim.claimId, claim.leaseId];
+  if (alike !== null) {
+    const values = [...alike, ...own, String(claim.hints[0]?.afterSeq ?? 0)];
+    return { source: flushAlikeAndClaim, values };
+  }
+  return {
+    source: flushAndClaim,
+    values: [
+      ...parameters(flush),
+      ...own,
+      arrayText(claim.hints.map((hint) => hint.queueId)),
+      arrayText(claim.hints.map((hint) => hint.weight)),
+      arrayText(claim.hints.map((hint) => hint.afterSeq)),
+      arrayText(claim.queueIds),
+    ],
+  };
 }
 
-export async function flushAndHandJobs(
-  connection: Connection,
-  flush: Flush,
-  handover: Handover,
-): Promise<FlushedAndClaimed> {
-  const ofSuchMany = flush.jobs.length === 1 ? handedFlush : handedFlushOfSeveral;
-  const { source, values } = ofSuchMany(flush, handover);
-  return flushedAndClaimed(await connection.rows(source, values));
-}
+/** For one elsewhere. */
+export const handing = (flush: Flush, handover: Handover, tally: boolean): ShapedFlush =>
+  flush.jobs.length === 1
+    ? handedFlush(flush, handover, tally)
+    : handedFlushOfSeveral(flush, handover);
 
-function flushedAndClaimed([row]: unknown[][]): FlushedAndClaimed {
+/** What came of it. */
+export function flushedAndClaimed([row]: unknown[][]): FlushedAndClaimed {
   if (row === undefined) return { flushedAt: null, claimedAt: null, lastSeq: null };
-  const [claimed, lastSeq, flushedAt] = row as [boolean, number, Date];
+  const [claimed, lastSeq, ms] = row as [boolean, number, number];
+  const flushedAt = flushedAtOf(ms);
   return {
     flushedAt,
     claimedAt: claimed ? flushedAt : null,

@@ -9,9 +9,10 @@ import type { Connection } from "./connection.ts";
 import { answersOfCommitted, enqueueJobs, needsTransaction } from "./enqueue.ts";
 import { isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
 import {
-  flushAndClaimJobs,
-  flushAndHandJobs,
+  claiming,
+  flushedAndClaimed,
   flushJobs,
+  handing,
   isLone,
   registerProducer,
   resolved,
@@ -47,10 +48,12 @@ export class PostgresProducer implements ProducerSession {
   async flush(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
     const { clock, patienceMs, random, kind } = this.#options;
     const deadline = clock.monotonic() + patienceMs;
-    for (let tries = 1; ; tries++) {
+    for (let tries = 1; ; ) {
       try {
-        const again = { ...options, claim: undefined, handover: undefined };
-        return await this.#attempt(jobs, tries === 1 ? options : again);
+        const flushed = await this.#attempt(jobs, tries === 1 ? options : forNobody(options));
+        if (flushed !== null) return flushed;
+        // The producer's row is gone or ahead of us: nothing was inserted, start over under a new name.
+        this.#producer = null;
       } catch (error) {
         if (kind === "named" && isLockTimeout(error))
           throw new MillraceError("KEY_BUSY", undefined, { cause: error });
@@ -62,33 +65,31 @@ export class PostgresProducer implements ProducerSession {
         if (clock.monotonic() >= deadline || (isRetryable(error) && tries >= 5))
           throw unavailable(error);
         await clock.sleep(10 * 2 ** Math.min(tries, 6) * random());
+        tries++;
       }
     }
   }
 
-  async #attempt(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
-    const { connection, channel, kind, allowed } = this.#options;
-    const { notice, claim, handover, atomic = false } = options;
-    const producer = this.#producer ?? (await this.#register());
+  /** Null: the producer's row is gone or ahead of us, and nothing was inserted. */
+  #attempt(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed | null> {
+    const producer = this.#producer;
+    if (producer === null) return this.#register().then(() => this.#attempt(jobs, options));
+    const { channel, kind } = this.#options;
+    const { notice, claim, handover } = options;
     const request = { producer, flushNo: this.#flushNo + 1, channel, notice, jobs };
-    let flushed: Flushed | null;
-    if (kind === "named") flushed = await this.#flushNamed(request, atomic);
-    else if (claim === undefined && handover === undefined) {
-      const placing = options.places === true ? "told" : "silent";
-      const { flushed: done, places } = await flushJobs(connection, request, {
-        placing,
-        payloadsApart: allowed.payloadsApart,
-      });
-      flushed = done ? { ...accepted(jobs), places } : null;
-    } else flushed = await this.#flushForWorker(request, options);
-    if (flushed === null) {
-      // The producer's row is gone or ahead of us: nothing was inserted, start over under a new name.
-      this.#producer = null;
-      return this.#attempt(jobs, options);
-    }
-    this.#flushNo = request.flushNo;
-    if (this.#tally.isOver) void this.#tally.move(connection, producer);
-    return flushed;
+    if (kind === "named") return this.#flushNamed(request, options.atomic === true);
+    if (claim === undefined && handover === undefined) return this.#flushReady(request, options);
+    return this.#flushForWorker(request, options);
+  }
+
+  async #flushReady(request: Flush, { places: placed }: FlushOptions): Promise<Flushed | null> {
+    const { connection, allowed } = this.#options;
+    const placing = placed === true ? "told" : "silent";
+    const shape = { placing, payloadsApart: allowed.payloadsApart } as const;
+    const { flushed, places } = await flushJobs(connection, request, shape);
+    if (!flushed) return null;
+    this.#flushed(request);
+    return { ...accepted(request.jobs), places };
   }
 
   /** For one that waits: here, or elsewhere by its offer. */
@@ -96,22 +97,27 @@ export class PostgresProducer implements ProducerSession {
     request: Flush,
     { claim, handover }: FlushOptions,
   ): Promise<Flushed | null> {
-    const { connection, allowed } = this.#options;
     const { jobs } = request;
-    const lone = allowed.tallies && isLone(jobs, claim) ? jobs[0] : undefined;
+    const lone = this.#options.allowed.tallies && isLone(jobs, claim) ? jobs[0] : undefined;
     const tally = lone !== undefined && this.#tally.takes(lone.queueId);
-    const { flushedAt, claimedAt, lastSeq } = await (claim === undefined
-      ? flushAndHandJobs(connection, { ...request, tally }, handover as Handover)
-      : flushAndClaimJobs(connection, { ...request, tally }, claim));
+    const { source, values } =
+      claim === undefined
+        ? handing(request, handover as Handover, tally)
+        : claiming(request, claim, tally);
+    const rows = await this.#options.connection.rows(source, values);
+    const { flushedAt, claimedAt, lastSeq } = flushedAndClaimed(rows);
     if (flushedAt === null) return null;
     if (tally) this.#tally.took(lone.queueId, flushedAt);
+    this.#flushed(request);
     return { ...accepted(jobs), claimedAt, lastSeq };
   }
 
-  async #flushNamed(
-    request: Parameters<typeof enqueueJobs>[1],
-    atomic: boolean,
-  ): Promise<Flushed | null> {
+  #flushed({ producer, flushNo }: Flush): void {
+    this.#flushNo = flushNo;
+    if (this.#tally.isOver) void this.#tally.move(this.#options.connection, producer);
+  }
+
+  async #flushNamed(request: Flush, atomic: boolean): Promise<Flushed | null> {
     const { connection } = this.#options;
     const enqueue = async (run: RunStatement) => {
       const answers = await enqueueJobs(run, request);
@@ -123,7 +129,9 @@ export class PostgresProducer implements ProducerSession {
       atomic || needsTransaction(request.jobs)
         ? await connection.transaction(enqueue)
         : await enqueue((source, values) => connection.query(source, values));
-    return answers === null ? null : { answers, claimedAt: null, lastSeq: null, places: null };
+    if (answers === null) return null;
+    this.#flushed(request);
+    return { answers, claimedAt: null, lastSeq: null, places: null };
   }
 
   /** Was the flush whose answer was lost committed? Asks until the database answers or patience ends. */
@@ -164,12 +172,11 @@ export class PostgresProducer implements ProducerSession {
     return { answers, claimedAt: null, lastSeq: null, places: null };
   }
 
-  async #register(): Promise<string> {
+  async #register(): Promise<void> {
     const producer = randomUUID();
     await registerProducer(this.#options.connection, producer);
     this.#producer = producer;
     this.#flushNo = 0;
-    return producer;
   }
 
   async notify(notice: string): Promise<void> {
@@ -180,6 +187,13 @@ export class PostgresProducer implements ProducerSession {
     await this.#options.connection.close();
   }
 }
+
+/** A second try is not for a worker that waited for the first. */
+const forNobody = (options: FlushOptions): FlushOptions => ({
+  ...options,
+  claim: undefined,
+  handover: undefined,
+});
 
 const accepted = (jobs: readonly NewJob[]): Flushed => ({
   answers: jobs.map((job) => ({ id: job.id, existing: false })),
