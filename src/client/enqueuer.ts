@@ -16,6 +16,7 @@ import type {
   ProducerSession,
   ReadyPlace,
 } from "../store/store.ts";
+import { Announcer, readyQueues } from "./announcer.ts";
 import type { Refusal } from "./capacity.ts";
 import { expectClaimed, lookingForOlder } from "./immediate-claim.ts";
 import type { StandingOffers } from "./standing-offers.ts";
@@ -63,22 +64,18 @@ export interface EnqueuerOptions {
 }
 
 const mostPerFlush = 1_000;
-const noticeEveryMs = 20;
-const smallFlush = 8;
-const slowFlushMs = 80;
 
 export class Enqueuer {
   readonly #options: EnqueuerOptions;
   #calls: Call[] = [];
   #flushing: Promise<void> | null = null;
-  #noticeAt = 0;
-  #owedNotices = new Set<number>();
+  readonly #announcer: Announcer;
   readonly #hinting = new Set<Promise<void>>();
-  #noticeTimer: NodeJS.Timeout | null = null;
   #closed = false;
 
   constructor(options: EnqueuerOptions) {
     this.#options = options;
+    this.#announcer = new Announcer(options);
   }
 
   enqueue(jobs: readonly NewJob[]): Promise<Enqueued[]> {
@@ -95,10 +92,7 @@ export class Enqueuer {
     await this.#flushing;
     this.#options.offers?.close();
     await Promise.all(this.#hinting);
-    if (this.#noticeTimer !== null) {
-      clearTimeout(this.#noticeTimer);
-      await this.#sendOwed();
-    }
+    await this.#announcer.close();
     await this.#options.session.close();
   }
 
@@ -169,7 +163,7 @@ export class Enqueuer {
     const others = offer === null && !controlled ? offers : null;
     const handover = others?.find(jobs) ?? null;
     const flushing = session.flush(jobs, {
-      notice: places ? null : this.#notice(jobs, started, handover !== null),
+      notice: places ? null : this.#announcer.noticeOf(jobs, started, handover !== null),
       places,
       claim: offer?.claim,
       handover: handover ?? undefined,
@@ -186,12 +180,9 @@ export class Enqueuer {
     answer(calls, flushed.answers);
     others?.stored(jobs, handover, flushed);
     if (flushed.places !== null) return this.#hint(flushed.places);
-    if (places) await this.#notify(readyQueues(jobs));
-    this.#tell(
-      jobs,
-      flushed.claimedAt === null ? 0 : (offer?.claim.count ?? jobs.length),
-      clock.monotonic() - started,
-    );
+    if (places) await this.#announcer.ready(readyQueues(jobs));
+    const handed = flushed.claimedAt === null ? 0 : (offer?.claim.count ?? jobs.length);
+    this.#announcer.stored(jobs, handed, started);
   }
 
   /** Nobody waits for this but close(). */
@@ -207,13 +198,7 @@ export class Enqueuer {
     if (left.length === 0) return;
     const queueIds = new Set(left.map(({ queueId }) => queueId));
     hear({ kind: "ready", queueIds: [...queueIds], late: false });
-    await this.#notify(queueIds);
-  }
-
-  async #notify(queueIds: Iterable<number>): Promise<void> {
-    const { session, notices } = this.#options;
-    // A lost wake-up costs latency only.
-    await session.notify(notices.ready(queueIds)).catch(() => {});
+    await this.#announcer.ready(queueIds);
   }
 
   #offer(jobs: readonly NewJob[]): { worker: LocalWorker; claim: ImmediateClaim } | null {
@@ -222,43 +207,6 @@ export class Enqueuer {
       if (claim !== null) return { worker, claim: lookingForOlder(claim, jobs) };
     }
     return null;
-  }
-
-  /**
-   * A small flush is somebody waiting for a pickup: its notice rides with the commit. Under load one
-   * notice in a while does, and the rest are sent together soon after. Where a handover is tried, the notice
-   * goes out only if it fails.
-   */
-  #notice(jobs: readonly NewJob[], now: number, tried: boolean): string | null {
-    const ready = readyQueues(jobs);
-    if (ready.size === 0) return this.#options.notices.due(shortestDelay(jobs));
-    if (!tried && jobs.length > smallFlush && now - this.#noticeAt < noticeEveryMs) {
-      for (const id of ready) this.#owedNotices.add(id);
-      this.#noticeTimer ??= setTimeout(() => void this.#sendOwed(), noticeEveryMs);
-      return null;
-    }
-    if (!tried) this.#noticeAt = now;
-    return this.#options.notices.ready(ready);
-  }
-
-  async #sendOwed(): Promise<void> {
-    this.#noticeTimer = null;
-    const ids = [...this.#owedNotices];
-    this.#owedNotices.clear();
-    if (ids.length > 0) await this.#notify(ids);
-  }
-
-  #tell(jobs: readonly NewJob[], claimed: number, tookMs: number): void {
-    const { hear, notices, session } = this.#options;
-    const ready = readyQueues(jobs);
-    const late = tookMs > slowFlushMs;
-    if (ready.size > 0 && claimed < jobs.length)
-      hear({ kind: "ready", queueIds: [...ready], late });
-    if (late && ready.size > 0) void session.notify(notices.late(ready)).catch(() => {});
-    const delayMs = shortestDelay(jobs);
-    if (delayMs === Number.POSITIVE_INFINITY) return;
-    hear({ kind: "due", delayMs });
-    if (ready.size > 0) void session.notify(notices.due(delayMs)).catch(() => {});
   }
 }
 
@@ -272,16 +220,4 @@ function answer(calls: readonly Call[], all: Flushed["answers"]): void {
     if (refused === undefined) call.resolve(answers as Enqueued[]);
     else call.reject(refused);
   }
-}
-
-function readyQueues(jobs: readonly NewJob[]): Set<number> {
-  const ids = new Set<number>();
-  for (const job of jobs) if (job.delayMs === undefined) ids.add(job.queueId);
-  return ids;
-}
-
-function shortestDelay(jobs: readonly NewJob[]): number {
-  let shortest = Number.POSITIVE_INFINITY;
-  for (const job of jobs) if (job.delayMs !== undefined) shortest = Math.min(shortest, job.delayMs);
-  return shortest;
 }
