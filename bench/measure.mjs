@@ -96,18 +96,36 @@ export async function steady(stand, count, { depth, warmUp, bytes, during = asyn
   return { ...sample, waiting_after: stand.next - stand.handled };
 }
 
-const warmUpPickups = (samples) => Math.min(150, samples * 2);
-
-// One job at a time on an idle queue, from the call of enqueue to the start of the handler.
-export const pickup = (lab, system, config, samples, { local }) =>
-  withStand(lab, system, config, { local }, async (stand) => {
-    if (local) {
-      await stand.producer.call("pickupHere", { samples: warmUpPickups(samples) });
-      return { jobs: samples, pickups: await stand.producer.call("pickupHere", { samples }) };
+// One job at a time on an idle queue, from the call of enqueue to the start of the handler. The stand is opened and
+// warmed up when it is first measured, and stays: between a few samples here, others take theirs.
+export function idleStand(lab, system, config, { local, warmUp }) {
+  let stand = null;
+  const take = (samples) =>
+    local ? stand.producer.call("pickupHere", { samples }) : pickups(stand, samples);
+  const close = async () => {
+    if (stand === null) return;
+    lab.stands.delete(stand);
+    await stand.close();
+    stand = null;
+  };
+  const open = async () => {
+    stand = await Stand.open(lab, system, config, { local });
+    lab.stands.add(stand);
+    try {
+      await take(warmUp);
+    } catch (error) {
+      await close();
+      throw error;
     }
-    await pickups(stand, warmUpPickups(samples));
-    return { jobs: samples, pickups: await pickups(stand, samples) };
-  });
+  };
+  return {
+    async measure(samples) {
+      if (stand === null) await open();
+      return { jobs: samples, pickups: await take(samples) };
+    },
+    close,
+  };
+}
 
 async function pickups(stand, samples) {
   await Promise.all(stand.workers.map((worker) => worker.call("startPickups")));
