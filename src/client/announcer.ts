@@ -31,6 +31,11 @@ export class Announcer {
    */
   noticeOf(jobs: readonly NewJob[], now: number, tried: boolean): string | null {
     const { notices } = this.#options;
+    const [first] = jobs;
+    if (first !== undefined && jobs.length === 1 && first.delayMs === undefined) {
+      if (!tried) this.#noticeAt = now;
+      return notices.ready([first.queueId]);
+    }
     const ready = readyQueues(jobs);
     if (ready.size === 0) return notices.due(shortestDelay(jobs));
     if (!tried && jobs.length > smallFlush && now - this.#noticeAt < noticeEveryMs) {

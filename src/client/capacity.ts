@@ -44,6 +44,11 @@ export class Capacity {
     this.#options = options;
   }
 
+  /** Is there no bound on it? */
+  isFree(job: NewJob): boolean {
+    return this.#boundsOf(job).length === 0;
+  }
+
   /**
    * Which of these groups of jobs do not fit, each judged as a whole and in order. A request that was
    * accepted before is not new: a queue that takes nothing answers it as it did then.
@@ -57,17 +62,21 @@ export class Capacity {
   }
 
   #wantedOf(jobs: readonly NewJob[], bounds: Map<string, CapacityBound>): Wanted {
-    const { queues, tenants } = this.#options;
     let wanted: Map<string, number> | null = null;
     for (const job of jobs) {
-      const settings = job.meta?.counted === true ? tenants.known(job.tenant) : undefined;
-      for (const bound of boundsOf(job, queues.byId(job.queueId), settings)) {
+      for (const bound of this.#boundsOf(job)) {
         bounds.set(bound.name, bound);
         wanted ??= new Map();
         wanted.set(bound.name, (wanted.get(bound.name) ?? 0) + 1);
       }
     }
     return wanted ?? nothing;
+  }
+
+  #boundsOf(job: NewJob): readonly CapacityBound[] {
+    const { queues, tenants } = this.#options;
+    const settings = job.meta?.counted === true ? tenants.known(job.tenant) : undefined;
+    return boundsOf(job, queues.byId(job.queueId), settings);
   }
 
   async #refusalsIn<Group extends Call>(

@@ -4,12 +4,10 @@
 // names or delays flush on a lane of their own, so that somebody's blocked key delays nobody else.
 
 import { MillraceError } from "../domain/errors.ts";
-import type { ClaimedJob } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type {
   Enqueued,
   Flushed,
-  ImmediateClaim,
   NewJob,
   Notice,
   NoticeTexts,
@@ -17,28 +15,18 @@ import type {
   ReadyPlace,
 } from "../store/store.ts";
 import { Announcer, readyQueues } from "./announcer.ts";
+import { answer, type Call } from "./call.ts";
 import type { Refusal } from "./capacity.ts";
-import { expectClaimed, lookingForOlder } from "./immediate-claim.ts";
+import {
+  expectClaimed,
+  type LocalOffer,
+  type LocalWorker,
+  lookingForOlder,
+} from "./immediate-claim.ts";
+import { LoneFlush } from "./lone-flush.ts";
 import type { StandingOffers } from "./standing-offers.ts";
 
-export interface Call {
-  readonly jobs: readonly NewJob[];
-  readonly resolve: (answers: Enqueued[]) => void;
-  readonly reject: (error: unknown) => void;
-  readonly giveUpAt: number;
-}
-
 type Refusals = ReadonlyMap<Call, Refusal>;
-
-/** A local worker that may take fresh jobs straight from the flush. */
-export interface LocalWorker {
-  offer(jobs: readonly NewJob[]): ImmediateClaim | null;
-  take(
-    claim: ImmediateClaim,
-    jobs: readonly (ClaimedJob & { weight: number })[],
-    lastSeq: number | null,
-  ): void;
-}
 
 export interface HintTaker {
   readonly canPut: boolean;
@@ -55,6 +43,8 @@ export interface EnqueuerOptions {
   readonly notices: NoticeTexts;
   /** Which calls meet a full queue; asked once per flush. */
   readonly admit: (calls: readonly Call[]) => Refusals | Promise<Refusals>;
+  /** Need nobody be asked whether it fits? */
+  readonly isFree: (job: NewJob) => boolean;
   readonly localWorkers: () => Iterable<LocalWorker>;
   /** Takes hints of what was stored, if there is a broker. */
   readonly broker: HintTaker | null;
@@ -64,18 +54,29 @@ export interface EnqueuerOptions {
 }
 
 const mostPerFlush = 1_000;
+/** What is done after it comes after all that is under way now. A step of a promise is cheaper than queueMicrotask. */
+const thisTick = Promise.resolve();
 
 export class Enqueuer {
   readonly #options: EnqueuerOptions;
   #calls: Call[] = [];
-  #flushing: Promise<void> | null = null;
+  /** From the first call that waits until none does. */
+  #busy = false;
+  #idle: (() => void) | null = null;
   readonly #announcer: Announcer;
+  readonly #lone: LoneFlush;
   readonly #hinting = new Set<Promise<void>>();
   #closed = false;
 
   constructor(options: EnqueuerOptions) {
     this.#options = options;
     this.#announcer = new Announcer(options);
+    this.#lone = new LoneFlush({
+      ...options,
+      announcer: this.#announcer,
+      offer: (jobs) => this.#offer(jobs),
+      ended: this.#ended,
+    });
   }
 
   enqueue(jobs: readonly NewJob[]): Promise<Enqueued[]> {
@@ -83,28 +84,46 @@ export class Enqueuer {
     return new Promise((resolve, reject) => {
       const giveUpAt = this.#options.clock.monotonic() + this.#options.keyWaitMs;
       this.#calls.push({ jobs, resolve, reject, giveUpAt });
-      this.#flushing ??= this.#flushAll();
+      if (this.#busy) return;
+      this.#busy = true;
+      // Everybody in this tick joins the flush.
+      void thisTick.then(this.#begin);
     });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#flushing;
+    if (this.#busy)
+      await new Promise<void>((resolve) => {
+        this.#idle = resolve;
+      });
     this.#options.offers?.close();
     await Promise.all(this.#hinting);
     await this.#announcer.close();
     await this.#options.session.close();
   }
 
-  async #flushAll(): Promise<void> {
-    // Everybody in this tick joins the flush; from the second on, everybody who was just answered too.
-    await Promise.resolve();
-    do {
-      await this.#flushSafely(this.#nextCalls());
-      await new Promise(setImmediate);
-    } while (this.#calls.length > 0);
-    this.#flushing = null;
-  }
+  readonly #begin = (): void => {
+    const [call] = this.#calls;
+    if (call !== undefined && this.#calls.length === 1 && this.#lone.flush(call)) {
+      this.#calls.shift();
+      return;
+    }
+    this.#flushSafely(this.#nextCalls()).then(this.#ended, this.#ended);
+  };
+
+  /** Everybody who was just answered joins the next flush. */
+  readonly #ended = (): void => {
+    setImmediate(this.#goOn);
+  };
+
+  readonly #goOn = (): void => {
+    if (this.#calls.length > 0) this.#begin();
+    else {
+      this.#busy = false;
+      this.#idle?.();
+    }
+  };
 
   #nextCalls(): Call[] {
     let jobs = 0;
@@ -201,23 +220,11 @@ export class Enqueuer {
     await this.#announcer.ready(queueIds);
   }
 
-  #offer(jobs: readonly NewJob[]): { worker: LocalWorker; claim: ImmediateClaim } | null {
+  #offer(jobs: readonly NewJob[]): LocalOffer | null {
     for (const worker of this.#options.localWorkers()) {
       const claim = worker.offer(jobs);
       if (claim !== null) return { worker, claim: lookingForOlder(claim, jobs) };
     }
     return null;
-  }
-}
-
-function answer(calls: readonly Call[], all: Flushed["answers"]): void {
-  let from = 0;
-  for (const call of calls) {
-    const only = calls.length === 1 && call.jobs.length === all.length;
-    const answers = only ? all : all.slice(from, from + call.jobs.length);
-    from += call.jobs.length;
-    const refused = answers.find((one) => one instanceof Error);
-    if (refused === undefined) call.resolve(answers as Enqueued[]);
-    else call.reject(refused);
   }
 }

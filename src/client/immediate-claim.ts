@@ -1,7 +1,7 @@
 // Jobs that a local worker claims in the very flush that stores them.
 
 import type { ClaimedJob } from "../domain/job.ts";
-import type { Flushed, ImmediateClaim, NewJob } from "../store/store.ts";
+import type { ClaimHint, Flushed, ImmediateClaim, NewJob } from "../store/store.ts";
 import { claimedLater } from "../worker/fresh-job.ts";
 
 /** Where the worker has claimed nothing yet it has no hint: an older job there must be seen too. */
@@ -9,10 +9,29 @@ export function lookingForOlder(claim: ImmediateClaim, jobs: readonly NewJob[]):
   let { hints } = claim;
   for (let i = 0; i < claim.count; i++) {
     const { queueId, weight } = jobs[i] as NewJob;
-    if (!hints.some((hint) => hint.queueId === queueId && hint.weight === weight))
-      hints = [...hints, { queueId, weight, afterSeq: 0 }];
+    if (!has(hints, queueId, weight)) hints = [...hints, { queueId, weight, afterSeq: 0 }];
   }
   return hints === claim.hints ? claim : { ...claim, hints };
+}
+
+function has(hints: readonly ClaimHint[], queueId: number, weight: number): boolean {
+  for (const hint of hints) if (hint.queueId === queueId && hint.weight === weight) return true;
+  return false;
+}
+
+/** A local worker that may take fresh jobs straight from the flush. */
+export interface LocalWorker {
+  offer(jobs: readonly NewJob[]): ImmediateClaim | null;
+  take(
+    claim: ImmediateClaim,
+    jobs: readonly (ClaimedJob & { weight: number })[],
+    lastSeq: number | null,
+  ): void;
+}
+
+export interface LocalOffer {
+  readonly worker: LocalWorker;
+  readonly claim: ImmediateClaim;
 }
 
 type Claimed = (ClaimedJob & { weight: number })[];

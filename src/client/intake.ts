@@ -14,12 +14,15 @@ import { counted } from "./capacity-bounds.ts";
 import { Door, type DoorBucket } from "./door.ts";
 import { bucketsFor } from "./door-buckets.ts";
 import { enqueueIn } from "./enqueue-in.ts";
-import { Enqueuer, type HintTaker, type LocalWorker } from "./enqueuer.ts";
+import { Enqueuer, type HintTaker } from "./enqueuer.ts";
+import type { LocalWorker } from "./immediate-claim.ts";
 import { asking, delayed, needsNames, onlyTransaction, traced } from "./job-changes.ts";
-import { checkCall, type EnqueueOptions, newJob, validateSchema } from "./new-job.ts";
+import { checkCall, type EnqueueOptions, newJob, noOptions, validateSchema } from "./new-job.ts";
 import { Placement } from "./placement.ts";
+import { PlainJobs } from "./plain-jobs.ts";
 import type { QueueCache } from "./queue-cache.ts";
 import { StandingOffers } from "./standing-offers.ts";
+import { isTold, telling } from "./telling.ts";
 import { TenantCache } from "./tenant-cache.ts";
 
 export interface IntakeOptions {
@@ -58,6 +61,7 @@ export class Intake {
   readonly #placement: Placement;
   readonly #tenants: TenantCache;
   readonly #door: Door;
+  readonly #plain: PlainJobs;
   readonly #ready: Enqueuer;
   readonly #named: Enqueuer;
 
@@ -68,12 +72,15 @@ export class Intake {
     this.#tenants = new TenantCache(store.flow, clock);
     this.#capacity = new Capacity({ store, queues, tenants: this.#tenants, events });
     this.#door = new Door(store.flow, clock);
+    this.#plain = new PlainJobs({ ...options, tenants: this.#tenants });
     this.#ready = this.#createEnqueuer("ready");
     this.#named = this.#createEnqueuer("named");
   }
 
   enqueue(definition: Definition, payload: unknown, options: EnqueueOptions): Promise<Enqueued> {
-    return this.#telling(definition, 1, (carried) =>
+    // Most often nobody listens, and a function for that is dear on the way of a pickup.
+    if (!isTold(this.#options)) return this.#enqueue(definition, payload, options, undefined);
+    return telling(this.#options, definition, 1, (carried) =>
       this.#enqueue(definition, payload, options, carried),
     );
   }
@@ -84,10 +91,17 @@ export class Intake {
     options: EnqueueOptions,
     carried: TraceContext | undefined,
   ): Promise<Enqueued> {
+    const isBare = options === noOptions && carried === undefined;
+    const plain = isBare ? this.#plain.make(definition, payload) : null;
+    if (plain !== null) {
+      const answers = await this.#ready.enqueue(plain);
+      return acknowledge(this.#options.events, plain, answers, () => definition)[0] as Enqueued;
+    }
     const making = this.#make(definition, payload, options);
     const made = traced(making instanceof Promise ? await making : making, carried);
     const buckets = this.#buckets(definition, payload, made);
     const jobs = [made];
+    if (isBare) this.#plain.note(definition, made);
     const answers = await (buckets.length === 0
       ? this.#send(jobs, options.tx)
       : this.#admit(jobs, [buckets], definition, options.tx));
@@ -99,7 +113,7 @@ export class Intake {
     payloads: readonly Input[],
     optionsOf: (payload: Input, index: number) => EnqueueOptions,
   ): Promise<Enqueued[]> {
-    return this.#telling(definition, payloads?.length, (carried) =>
+    return telling(this.#options, definition, payloads?.length, (carried) =>
       this.#enqueueMany(definition, payloads, optionsOf, carried),
     );
   }
@@ -136,7 +150,7 @@ export class Intake {
   enqueueInto(requests: readonly JobRequest[]): Promise<Enqueued[]> {
     const [first] = requests;
     if (first === undefined) return Promise.resolve([]);
-    return this.#telling(first.definition, requests.length, (carried) =>
+    return telling(this.#options, first.definition, requests.length, (carried) =>
       this.#enqueueInto(requests, carried),
     );
   }
@@ -187,8 +201,8 @@ export class Intake {
     // The rules come first: a recursive schema would drown in what they refuse.
     const made = newJob(definition, payload, options, queue, config, events);
     const validating = validateSchema(definition, payload);
-    const place = () => this.#place(made, queue);
-    return validating === undefined ? place() : validating.then(place);
+    if (validating === undefined) return this.#place(made, queue);
+    return validating.then(() => this.#place(made, queue));
   }
 
   #place(made: NewJob, queue: Queue): NewJob | Promise<NewJob> {
@@ -259,26 +273,6 @@ export class Intake {
     return (named ? this.#named : this.#ready).enqueue(jobs);
   }
 
-  /** Traces and refusals are for whoever wants them; without such a one this costs nothing. */
-  #telling<T>(
-    definition: Definition,
-    jobs: number,
-    enqueue: (carried: TraceContext | undefined) => Promise<T>,
-  ): Promise<T> {
-    const { events, tracing } = this.#options;
-    const { type, queue } = definition ?? {};
-    const answer =
-      tracing === null || typeof type !== "string"
-        ? enqueue(undefined)
-        : tracing.enqueue({ type, queue, jobs }, enqueue);
-    if (!events.wants("enqueue.refused")) return answer;
-    return answer.catch((error) => {
-      if (error instanceof MillraceError && typeof type === "string")
-        events.emit("enqueue.refused", { type, queue, code: error.code });
-      throw error;
-    });
-  }
-
   #createEnqueuer(kind: "ready" | "named"): Enqueuer {
     const { store, config, clock, localWorkers, broker, hear } = this.#options;
     const read = () => store.offers();
@@ -289,6 +283,7 @@ export class Intake {
       clock,
       notices: store.notices,
       admit: (calls) => this.#capacity.refusals(calls),
+      isFree: (job) => this.#capacity.isFree(job),
       localWorkers: kind === "ready" ? localWorkers : () => [],
       broker: kind === "ready" ? broker : null,
       offers:

@@ -111,27 +111,13 @@ export function newJob(
   events: Events,
 ): NewJob {
   const given = payload === undefined ? null : payload;
-  const options = withRules(definition, given, wanted);
-  const category = definition.category ?? config.categories.categoryOf(definition.type)?.name;
-  const { check, json } = writePayload(given, {
-    category,
-    additionalRequired: definition.additionalRequired,
-    categories: config.categories,
-    limits: config.payloadLimits,
-  });
-  if (!check.ok || json === undefined) throw payloadError(check.errors);
-  if (check.warnings.length > 0) {
-    events.emit("job.payload_large", {
-      type: definition.type,
-      sizeBytes: check.sizeBytes,
-      problems: check.warnings,
-    });
-  }
-  const isPlain = wanted === noOptions && options === wanted && category === undefined;
   const version = keptVersion(definition.payloadVersion, given);
+  const { category, isPlain, job } = commonOf(definition, queue, config);
+  const json = written(definition, given, category, config, events);
+  if (isPlain && wanted === noOptions && version === undefined)
+    return { ...job, id: uuidv7(), payload: json };
+  const options = withRules(definition, given, wanted);
   const labels = labelsOf(definition.labels, given);
-  if (isPlain && version === undefined && labels === undefined)
-    return { ...commonOf(definition, queue, config), id: uuidv7(), payload: json };
   const named = category === undefined ? options : fromEnvelope(given, options);
   const tenant = named.tenant === undefined ? "default" : checkName("tenant", named.tenant);
   const { key, reference } = named;
@@ -162,19 +148,43 @@ export function newJob(
   };
 }
 
+/** The payload's text, if all rules allow it. */
+export function written(
+  { type, additionalRequired }: Definition,
+  payload: unknown,
+  category: string | undefined,
+  { categories, payloadLimits: limits }: Config,
+  events: Events,
+): string {
+  const { check, json } = writePayload(payload, {
+    ...{ category, additionalRequired, categories, limits },
+  });
+  if (!check.ok || json === undefined) throw payloadError(check.errors);
+  if (check.warnings.length > 0) {
+    const { sizeBytes, warnings: problems } = check;
+    events.emit("job.payload_large", { type, sizeBytes, problems });
+  }
+  return json;
+}
+
 interface Common {
   readonly queue: Queue;
   readonly config: Config;
+  readonly category: string | undefined;
+  /** Is nothing in the payload but the payload: no labels, no key, no version of its own? */
+  readonly isPlain: boolean;
+  /** What those are like that are enqueued without options, if it is plain. */
   readonly job: NewJob;
 }
 
 const commons = new WeakMap<Definition, Common>();
 
-/** What all jobs of a definition are like that are enqueued without options: worked out once. */
-function commonOf(definition: Definition, queue: Queue, config: Config): NewJob {
+/** What all jobs of a definition have in common: worked out once. */
+function commonOf(definition: Definition, queue: Queue, config: Config): Common {
   const known = commons.get(definition);
-  if (known?.queue === queue && known.config === config) return known.job;
-  const { type, priority, maxRuntimeMs, expiresInMs } = definition;
+  if (known?.queue === queue && known.config === config) return known;
+  const { type, priority, maxRuntimeMs, expiresInMs, rules, labels } = definition;
+  const category = definition.category ?? config.categories.categoryOf(type)?.name;
   const job = {
     ...{ id: "", type, queueId: queue.id, tenant: "default", payload: "" },
     weight: weightOf(priority, config.priorities),
@@ -182,8 +192,10 @@ function commonOf(definition: Definition, queue: Queue, config: Config): NewJob 
     ...{ maxRuntimeMs, expiresInMs, uniqueReference: false },
     meta: metaOf(definition, undefined, undefined, noOptions),
   };
-  commons.set(definition, { queue, config, job });
-  return job;
+  const isPlain = category === undefined && rules === null && labels === undefined;
+  const common = { queue, config, category, isPlain, job };
+  commons.set(definition, common);
+  return common;
 }
 
 const positive = (value: number | undefined) => (value === 0 ? undefined : value);

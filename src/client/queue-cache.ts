@@ -15,8 +15,10 @@ export class QueueCache {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #queues = new Map<string, { queue: Queue; readAt: number }>();
+  readonly #byId = new Map<number, Queue>();
   readonly #making = new Map<string, Promise<Queue>>();
   readonly #resolved = new Map<string, { queue: Queue; readAt: number }>();
+  #changes = 0;
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
@@ -32,6 +34,16 @@ export class QueueCache {
       void this.ensure([name]).catch(() => {});
     }
     return entry.queue;
+  }
+
+  /** As long as this is the same, so is what is known. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** From then on it is to be read again. */
+  freshUntil(name: string): number {
+    return (this.#queues.get(name)?.readAt ?? Number.NEGATIVE_INFINITY) + freshMs;
   }
 
   async ensure(names: readonly string[]): Promise<Queue[]> {
@@ -96,19 +108,23 @@ export class QueueCache {
   }
 
   put(queue: Queue): void {
+    this.#changes++;
     const key = queue.tenant === "" ? queue.name : ownKey(queue.tenant, queue.name);
+    const before = this.#queues.get(key)?.queue.id;
+    if (before !== undefined) this.#byId.delete(before);
     this.#queues.set(key, { queue, readAt: this.#clock.monotonic() });
+    this.#byId.set(queue.id, queue);
   }
 
   /** Somebody changed a queue: read again on next use. */
   invalidate(): void {
+    this.#changes++;
     for (const entry of this.#queues.values()) entry.readAt = Number.NEGATIVE_INFINITY;
     this.#resolved.clear();
   }
 
   byId(id: number): Queue | undefined {
-    for (const { queue } of this.#queues.values()) if (queue.id === id) return queue;
-    return undefined;
+    return this.#byId.get(id);
   }
 
   async #first(name: string): Promise<Queue> {

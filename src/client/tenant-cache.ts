@@ -13,6 +13,7 @@ export class TenantCache {
   #tenants: ReadonlyMap<string, Tenant> | null = null;
   #askedAt = Number.NEGATIVE_INFINITY;
   #changes = 0;
+  #reads = 0;
   #loading: Promise<void> | null = null;
 
   constructor(flow: FlowStore, clock: Clock) {
@@ -26,6 +27,16 @@ export class TenantCache {
     const age = this.#clock.monotonic() - this.#askedAt;
     if (age > freshMs / 2) void this.load().catch(() => {});
     return age <= freshMs;
+  }
+
+  /** As long as this is the same, so is what is known. */
+  get changes(): number {
+    return this.#changes + this.#reads;
+  }
+
+  /** From then on they are to be read again. */
+  get freshUntil(): number {
+    return this.#askedAt + freshMs / 2;
   }
 
   /** As they were when somebody last asked whether they are loaded. */
@@ -49,6 +60,7 @@ export class TenantCache {
       if (changes !== this.#changes) continue;
       this.#tenants = new Map(tenants.map((tenant) => [tenant.name, tenant]));
       this.#askedAt = askedAt;
+      this.#reads++;
       return;
     }
   }

@@ -171,6 +171,15 @@ export interface Flushed {
 export interface ProducerSession {
   /** Resolves after the commit. An ambiguous commit is resolved, never guessed. */
   flush(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed>;
+  /**
+   * The same for a worker here that waits, with no promise on the way: each would be a step of the pickup. What goes
+   * wrong is mended behind one. False: this session is not ready for it.
+   */
+  flushAtOnce(
+    jobs: readonly NewJob[],
+    options: FlushOptions & { readonly claim: ImmediateClaim },
+    done: (flushed: Flushed | Promise<Flushed>) => void,
+  ): boolean;
   notify(notice: string): Promise<void>;
   close(): Promise<void>;
 }

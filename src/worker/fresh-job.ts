@@ -59,7 +59,7 @@ function textOf(jobs: readonly NewJob[], common: string, from: number, to: numbe
   return `${common}\n${ids}\n[${payloads}]`;
 }
 
-type FreshJob = ClaimedJob & { readonly weight: number };
+export type FreshJob = ClaimedJob & { readonly weight: number };
 
 /** null: those are not the texts of this claim's jobs. */
 export function parseFresh({ claimId, jobId, fresh }: HandedClaim): FreshJob[] | null {

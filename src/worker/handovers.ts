@@ -94,7 +94,7 @@ export class Handovers {
     const free = room();
     if (free === 0 || !isIdle()) return null;
     const { queueIds } = fetcher;
-    const count = registry.leading(jobs.slice(0, free), queueIds);
+    const count = registry.leading(jobs, queueIds, free);
     if (count === 0) return null;
     const claimId = uuidv7();
     held.expect(claimId);
@@ -111,11 +111,11 @@ export class Handovers {
   ): void {
     const { fetcher, held, deliver, delivered } = this.#options;
     this.#reserved -= claim.count;
-    const last = jobs.at(-1);
-    if (last !== undefined && lastSeq !== null) fetcher.note(last.queueId, last.weight, lastSeq);
     deliver(held.add(claim.claimId, claim.leaseId, jobs));
     delivered();
-    // Somebody waits for the run, nobody for this.
+    // Somebody waits for the runs, nobody for this.
+    const last = jobs.at(-1);
+    if (last !== undefined && lastSeq !== null) fetcher.note(last.queueId, last.weight, lastSeq);
     this.note();
   }
 

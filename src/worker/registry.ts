@@ -56,15 +56,18 @@ export class Registry {
     return this.#default !== undefined || this.#definitions.has(type);
   }
 
-  /** How many of these, from the first on, are in these queues and of types we know. */
+  /** How many of these, from the first on and at most so many, are in these queues and of types we know. */
   leading(
     jobs: readonly { readonly queueId: number; readonly type: string }[],
     queueIds: readonly number[],
+    most: number,
   ): number {
-    const foreign = jobs.findIndex(
-      (job) => !queueIds.includes(job.queueId) || !this.knows(job.type),
-    );
-    return foreign === -1 ? jobs.length : foreign;
+    let count = 0;
+    for (const { queueId, type } of jobs) {
+      if (count === most || !queueIds.includes(queueId) || !this.knows(type)) break;
+      count++;
+    }
+    return count;
   }
 
   definition(type: string): Runnable | undefined {

@@ -46,9 +46,11 @@ export class Runner {
 
   /** On average, of the slowest type; what has not ended yet counts with its age. */
   get runMs(): number {
-    const [oldest] = this.#underWay;
-    if (oldest === undefined) return this.#times.slowestMs;
-    return Math.max(this.#times.slowestMs, this.#options.clock.monotonic() - oldest.startedAt);
+    const { slowestMs } = this.#times;
+    // Most often there is none, and asking for the first costs an iterator.
+    const [oldest] = this.#underWay.size === 0 ? [] : this.#underWay;
+    if (oldest === undefined) return slowestMs;
+    return Math.max(slowestMs, this.#options.clock.monotonic() - oldest.startedAt);
   }
 
   get isFull(): boolean {

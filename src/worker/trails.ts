@@ -72,11 +72,13 @@ export class Trails {
 
   hints(): ClaimHint[] {
     const now = this.#now();
-    return [...this.#trails.values()].map((trail) => {
+    const hints: ClaimHint[] = [];
+    for (const trail of this.#trails.values()) {
       this.#turn(trail, now);
       const { queueId, weight, settled } = trail;
-      return { queueId, weight, afterSeq: settled };
-    });
+      hints.push({ queueId, weight, afterSeq: settled });
+    }
+    return hints;
   }
 }
 

@@ -225,8 +225,8 @@ export class Worker implements Service {
     return this.#state === "running" ? this.#handovers.offer(jobs) : null;
   }
 
-  take(...taken: Parameters<Handovers["take"]>): void {
-    this.#handovers.take(...taken);
+  take(...[claim, jobs, lastSeq]: Parameters<Handovers["take"]>): void {
+    this.#handovers.take(claim, jobs, lastSeq);
   }
 
   async stop(): Promise<void> {

@@ -4,11 +4,11 @@
 import pg from "pg";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
+import { clientConfig } from "./client-config.ts";
 import { isConnectionError } from "./failures.ts";
 import { Patience } from "./patience.ts";
 import { PreparedRun, type Value } from "./prepared-run.ts";
 import type { Renderer, Runner, RunStatement, Statement } from "./statement.ts";
-import { types } from "./value-readers.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -24,41 +24,8 @@ export interface ConnectionOptions {
   readonly onConnect?: (client: pg.Client) => Promise<void>;
 }
 
-/**
- * Plans must not collapse on stale statistics: every statement has its index, so the planner is told to
- * use it. jit would otherwise start on the inflated costs.
- */
-const planSettings = {
-  enable_seqscan: "off",
-  enable_bitmapscan: "off",
-  plan_cache_mode: "force_generic_plan",
-  jit: "off",
-  // How values are written out is ours to say, whatever the server's or the role's settings are.
-  datestyle: "ISO",
-  intervalstyle: "postgres",
-  bytea_output: "hex",
-};
-
 /** How long a server may take to say goodbye. */
 const goodbyeMs = 1_000;
-
-export function clientConfig({
-  url,
-  name,
-  queryTimeoutMs,
-  settings = {},
-}: Pick<ConnectionOptions, "url" | "name" | "queryTimeoutMs" | "settings">): pg.ClientConfig {
-  const options = Object.entries({ ...planSettings, ...settings }).map(([k, v]) => `-c ${k}=${v}`);
-  return {
-    connectionString: url,
-    types,
-    application_name: `millrace ${name}`,
-    options: options.join(" "),
-    keepAlive: true,
-    // Who is impatient with queries does not wait ten seconds for a connection either.
-    connectionTimeoutMillis: Math.min(10_000, 10 * queryTimeoutMs),
-  };
-}
 
 async function queryOn<R extends pg.QueryResultRow>(
   client: pg.Client,
@@ -83,8 +50,8 @@ function rowsOn(
   });
 }
 
+/** Without an error: the value. Throws nothing. */
 type Done<T> = (error: unknown, value: T) => void;
-/** Not a promise: each is one more step on the way of a pickup. */
 type Task<T> = (client: pg.Client, done: Done<T>) => void;
 
 const taskOf =
@@ -101,6 +68,8 @@ export class Connection implements Runner {
   #connecting: Promise<pg.Client> | null = null;
   #busy = false;
   readonly #waiting: (() => void)[] = [];
+  #sent: PreparedRun | null = null;
+  #told: Done<unknown[][]> | null = null;
   readonly #patience: Patience;
   #failures = 0;
   #opening: pg.Client | null = null;
@@ -112,10 +81,49 @@ export class Connection implements Runner {
   }
 
   rows(source: Statement, values: readonly Value[]): Promise<unknown[][]> {
-    return this.#run((client, done) => {
-      client.query(new PreparedRun(this.#options.renderer.render(source), values, done));
+    return new Promise((resolve, reject) => {
+      this.send(source, values, (error, rows) => {
+        if (error === undefined) resolve(rows);
+        else reject(error);
+      });
     });
   }
+
+  /** The same without a promise: that would be one more step on the way of a pickup. */
+  send(source: Statement, values: readonly Value[], told: Done<unknown[][]>): void {
+    const client = this.#client;
+    if (this.#busy || client === null) {
+      const { renderer } = this.#options;
+      this.#enter(
+        taskOf((ready) => rowsOn(ready, renderer, source, values)),
+        told,
+      );
+      return;
+    }
+    this.#busy = true;
+    this.#told = told;
+    const run = new PreparedRun(this.#options.renderer.render(source), values, this.#answered);
+    this.#sent = run;
+    client.query(run);
+    // The server has its work by now: nobody waits for this.
+    if (this.#sent === run) this.#patience.start(this.#gaveUp);
+  }
+
+  /** Made once, for whatever was sent: on the way of a pickup a function of its own for each is dear. */
+  readonly #answered = (error: unknown, rows: unknown[][], run: PreparedRun): void => {
+    if (run !== this.#sent) return;
+    const told = this.#told;
+    this.#sent = null;
+    this.#told = null;
+    this.#patience.end();
+    if (error !== undefined && isConnectionError(error)) this.#drop(this.#client, error);
+    told?.(error, rows);
+    this.#next();
+  };
+
+  readonly #gaveUp = (): void => {
+    if (this.#sent !== null) this.#answered(this.#noAnswer(), [], this.#sent);
+  };
 
   query<R extends pg.QueryResultRow>(source: Statement, values: unknown[] = []): Promise<R[]> {
     const { renderer } = this.#options;
@@ -156,20 +164,26 @@ export class Connection implements Runner {
     if (client !== null) await endWithin(client, Math.min(goodbyeMs, this.#options.queryTimeoutMs));
   }
 
-  /** One query at a time, in the order they came. */
   #run<T>(task: Task<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const done: Done<T> = (error, value) => {
+      this.#enter(task, (error, value) => {
         if (error === undefined) resolve(value);
         else reject(error);
-        this.#next();
-      };
-      if (this.#busy) this.#waiting.push(() => this.#runNow(task, done));
-      else {
-        this.#busy = true;
-        this.#runNow(task, done);
-      }
+      });
     });
+  }
+
+  /** One query at a time, in the order they came. */
+  #enter<T>(task: Task<T>, told: Done<T>): void {
+    const done: Done<T> = (error, value) => {
+      told(error, value);
+      this.#next();
+    };
+    if (this.#busy) this.#waiting.push(() => this.#runNow(task, done));
+    else {
+      this.#busy = true;
+      this.#runNow(task, done);
+    }
   }
 
   #next(): void {
@@ -251,8 +265,8 @@ export class Connection implements Runner {
     return client;
   }
 
-  #drop(client: pg.Client, error: unknown): void {
-    if (this.#client !== client) return;
+  #drop(client: pg.Client | null, error: unknown): void {
+    if (client === null || this.#client !== client) return;
     this.#client = null;
     this.#failures = Math.max(1, this.#failures);
     destroy(client);

@@ -3,10 +3,10 @@
 import type { Handover, ImmediateClaim, NewJob } from "../store.ts";
 import {
   columnsOf,
-  firstValues,
   hasRare,
   namesOf,
   parameter,
+  rareColumns,
   runtimeColumn,
   type ShapedFlush,
   textOf,
@@ -14,6 +14,7 @@ import {
 } from "./flush-columns.ts";
 import { clearOf, countAlike, type Flush, fenceAnd, flushedMs } from "./flush-parts.ts";
 import { handedText } from "./handed.ts";
+import { oneLine } from "./job-columns.ts";
 import { offerStands } from "./offers.ts";
 import { type Statement, statement } from "./statement.ts";
 import { tallied } from "./tally.ts";
@@ -85,9 +86,15 @@ const flushOne = {
 function oneFlush(way: Way, flush: Flush, tally: boolean, own: readonly string[]): ShapedFlush {
   const job = flush.jobs[0] as NewJob;
   const rare = hasRare(job);
-  const values: (string | null)[] = firstValues(flush);
-  for (const { of } of columnsOf({ rare })) values.push(textOf(of(job)));
-  values.push(...own);
+  const { flushNo, producer, channel, notice } = flush;
+  const { queueId, weight, maxAttempts } = job;
+  // Spelled out, as hasRare is.
+  const values: (string | null)[] = [
+    ...[String(flushNo), producer, channel, notice, "1", job.id, oneLine(job.payload)],
+    ...[String(queueId), String(weight), String(maxAttempts), job.type, job.tenant],
+  ];
+  if (rare) for (const { of } of rareColumns) values.push(textOf(of(job)));
+  for (const value of own) values.push(value);
   return {
     source: flushOne[way][rare ? "rare" : "common"][tally ? "tallied" : "counted"],
     values,

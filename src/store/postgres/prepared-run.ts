@@ -30,13 +30,16 @@ const textOf = (value: Value): string | null =>
     ? (value ?? null)
     : String(value);
 
+/** May be told more than once: the first time counts. */
+type Done = (error: unknown, rows: unknown[][], run: PreparedRun) => void;
+
 const portal = { type: "P", name: "" };
 
 export class PreparedRun implements pg.Submittable {
   readonly name: string;
   readonly text: string;
   readonly #values: readonly Value[];
-  readonly #done: (error: unknown, rows: unknown[][]) => void;
+  readonly #done: Done;
   #known: Columns | null = null;
   #columns: readonly Read[] | null = null;
   readonly #rows: unknown[][] = [];
@@ -45,7 +48,7 @@ export class PreparedRun implements pg.Submittable {
   constructor(
     { name, text }: { readonly name: string; readonly text: string },
     values: readonly Value[],
-    done: (error: unknown, rows: unknown[][]) => void,
+    done: Done,
   ) {
     this.name = name;
     this.text = text;
@@ -100,10 +103,10 @@ export class PreparedRun implements pg.Submittable {
   handleCommandComplete(): void {}
 
   handleError(error: unknown): void {
-    this.#done(error, []);
+    this.#done(error, [], this);
   }
 
   handleReadyForQuery(): void {
-    this.#done(this.#error, this.#rows);
+    this.#done(this.#error, this.#rows, this);
   }
 }

@@ -4,7 +4,14 @@ import { randomUUID } from "node:crypto";
 import { MillraceError } from "../../domain/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
-import type { Flushed, FlushOptions, Handover, NewJob, ProducerSession } from "../store.ts";
+import type {
+  Flushed,
+  FlushOptions,
+  Handover,
+  ImmediateClaim,
+  NewJob,
+  ProducerSession,
+} from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { answersOfCommitted, enqueueJobs, needsTransaction } from "./enqueue.ts";
 import { isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
@@ -45,41 +52,95 @@ export class PostgresProducer implements ProducerSession {
     this.#tally = new Tally(options.clock);
   }
 
-  async flush(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
-    const { clock, patienceMs, random, kind } = this.#options;
-    const deadline = clock.monotonic() + patienceMs;
+  flush(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed> {
+    const attempt = () => this.#attempt(jobs, options);
+    return this.#flushUntil(this.#deadline, jobs, options, attempt);
+  }
+
+  flushAtOnce(
+    jobs: readonly NewJob[],
+    options: FlushOptions & { readonly claim: ImmediateClaim },
+    done: (flushed: Flushed | Promise<Flushed>) => void,
+  ): boolean {
+    const request = this.#request(jobs, options.notice);
+    if (request === null) return false;
+    const deadline = this.#deadline;
+    const tally = this.#mayTally(jobs, options.claim);
+    const { source, values } = claiming(request, options.claim, tally);
+    this.#options.connection.send(source, values, (error, rows) => {
+      const flushed = error === undefined ? this.#claimed(request, tally, rows) : null;
+      if (flushed !== null) return done(flushed);
+      const failed = () => (error === undefined ? Promise.resolve(null) : Promise.reject(error));
+      done(this.#flushUntil(deadline, jobs, options, failed));
+    });
+    return true;
+  }
+
+  get #deadline(): number {
+    return this.#options.clock.monotonic() + this.#options.patienceMs;
+  }
+
+  /** What the first attempt says, and then others until it is known what became of the jobs. */
+  async #flushUntil(
+    deadline: number,
+    jobs: readonly NewJob[],
+    options: FlushOptions,
+    first: () => Promise<Flushed | null>,
+  ): Promise<Flushed> {
+    let attempt = first;
     for (let tries = 1; ; ) {
       try {
-        const flushed = await this.#attempt(jobs, tries === 1 ? options : forNobody(options));
+        const flushed = await attempt();
         if (flushed !== null) return flushed;
         // The producer's row is gone or ahead of us: nothing was inserted, start over under a new name.
         this.#producer = null;
+        attempt = () => this.#attempt(jobs, options);
       } catch (error) {
-        if (kind === "named" && isLockTimeout(error))
-          throw new MillraceError("KEY_BUSY", undefined, { cause: error });
-        if (!isConnectionError(error) && !isRetryable(error)) throw error;
-        if (isConnectionError(error)) {
-          const flushed = await this.#resolve(jobs, deadline, error);
-          if (flushed !== null) return flushed;
-        }
-        if (clock.monotonic() >= deadline || (isRetryable(error) && tries >= 5))
-          throw unavailable(error);
-        await clock.sleep(10 * 2 ** Math.min(tries, 6) * random());
-        tries++;
+        const flushed = await this.#recover(jobs, error, tries++, deadline);
+        if (flushed !== null) return flushed;
+        // A worker that waited for the first try does not wait any more.
+        attempt = () => this.#attempt(jobs, { ...options, claim: undefined, handover: undefined });
       }
     }
   }
 
+  /** Null: it can be tried again. */
+  async #recover(
+    jobs: readonly NewJob[],
+    error: unknown,
+    tries: number,
+    deadline: number,
+  ): Promise<Flushed | null> {
+    const { clock, random, kind } = this.#options;
+    if (kind === "named" && isLockTimeout(error))
+      throw new MillraceError("KEY_BUSY", undefined, { cause: error });
+    if (!isConnectionError(error) && !isRetryable(error)) throw error;
+    if (isConnectionError(error)) {
+      const flushed = await this.#resolve(jobs, deadline, error);
+      if (flushed !== null) return flushed;
+    }
+    if (clock.monotonic() >= deadline || (isRetryable(error) && tries >= 5))
+      throw unavailable(error);
+    await clock.sleep(10 * 2 ** Math.min(tries, 6) * random());
+    return null;
+  }
+
   /** Null: the producer's row is gone or ahead of us, and nothing was inserted. */
   #attempt(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed | null> {
-    const producer = this.#producer;
-    if (producer === null) return this.#register().then(() => this.#attempt(jobs, options));
-    const { channel, kind } = this.#options;
-    const { notice, claim, handover } = options;
-    const request = { producer, flushNo: this.#flushNo + 1, channel, notice, jobs };
-    if (kind === "named") return this.#flushNamed(request, options.atomic === true);
+    const { claim, handover } = options;
+    const request = this.#request(jobs, options.notice);
+    if (request === null) return this.#register().then(() => this.#attempt(jobs, options));
+    if (this.#options.kind === "named") return this.#flushNamed(request, options.atomic === true);
     if (claim === undefined && handover === undefined) return this.#flushReady(request, options);
     return this.#flushForWorker(request, options);
+  }
+
+  /** Null: this producer has no name yet. */
+  #request(jobs: readonly NewJob[], notice: string | null): Flush | null {
+    const { channel } = this.#options;
+    const producer = this.#producer;
+    if (producer === null) return null;
+    return { producer, flushNo: this.#flushNo + 1, channel, notice, jobs };
   }
 
   async #flushReady(request: Flush, { places: placed }: FlushOptions): Promise<Flushed | null> {
@@ -97,19 +158,28 @@ export class PostgresProducer implements ProducerSession {
     request: Flush,
     { claim, handover }: FlushOptions,
   ): Promise<Flushed | null> {
-    const { jobs } = request;
-    const lone = this.#options.allowed.tallies && isLone(jobs, claim) ? jobs[0] : undefined;
-    const tally = lone !== undefined && this.#tally.takes(lone.queueId);
+    const tally = this.#mayTally(request.jobs, claim);
     const { source, values } =
       claim === undefined
         ? handing(request, handover as Handover, tally)
         : claiming(request, claim, tally);
     const rows = await this.#options.connection.rows(source, values);
+    return this.#claimed(request, tally, rows);
+  }
+
+  /** Is it a lone job that the producer's row can count? */
+  #mayTally(jobs: readonly NewJob[], claim: ImmediateClaim | undefined): boolean {
+    if (!this.#options.allowed.tallies || !isLone(jobs, claim)) return false;
+    return this.#tally.takes((jobs[0] as NewJob).queueId);
+  }
+
+  #claimed(request: Flush, tally: boolean, rows: unknown[][]): Flushed | null {
+    const { jobs } = request;
     const { flushedAt, claimedAt, lastSeq } = flushedAndClaimed(rows);
     if (flushedAt === null) return null;
-    if (tally) this.#tally.took(lone.queueId, flushedAt);
+    if (tally) this.#tally.took((jobs[0] as NewJob).queueId, flushedAt);
     this.#flushed(request);
-    return { ...accepted(jobs), claimedAt, lastSeq };
+    return { answers: acceptedOf(jobs), claimedAt, lastSeq, places: null };
   }
 
   #flushed({ producer, flushNo }: Flush): void {
@@ -188,15 +258,11 @@ export class PostgresProducer implements ProducerSession {
   }
 }
 
-/** A second try is not for a worker that waited for the first. */
-const forNobody = (options: FlushOptions): FlushOptions => ({
-  ...options,
-  claim: undefined,
-  handover: undefined,
-});
+const acceptedOf = (jobs: readonly NewJob[]) =>
+  jobs.map((job) => ({ id: job.id, existing: false }));
 
 const accepted = (jobs: readonly NewJob[]): Flushed => ({
-  answers: jobs.map((job) => ({ id: job.id, existing: false })),
+  answers: acceptedOf(jobs),
   claimedAt: null,
   lastSeq: null,
   places: null,

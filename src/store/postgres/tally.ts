@@ -46,8 +46,9 @@ export class Tally {
 
   /** It has counted one, at this time of the server's. */
   took(queueId: number, at: Date): void {
+    if (this.#of !== null) return;
     const until = this.#clock.monotonic() + minuteMs - (at.getTime() % minuteMs);
-    this.#of ??= { queueId, until };
+    this.#of = { queueId, until };
   }
 
   /** Who knows what it counts now: it is moved before it counts on. */
