@@ -88,3 +88,48 @@ test("runs and other queries share one connection, each in its turn", async () =
   ]);
   expect(answers).toEqual([[[10]], [{ name: "a" }], [[{ name: "b" }], [[5]]], [["c"]]]);
 });
+
+test("goes on after what could not even be written", async () => {
+  const unwritable = {
+    toString() {
+      throw new Error("no text");
+    },
+  };
+  await connection.rows(divide, ["{1}"]);
+  await expect(connection.rows(divide, [unwritable as never])).rejects.toThrow("no text");
+  expect(await connection.rows(divide, ["{5}"])).toEqual([[2]]);
+});
+
+test("answers in the order in which it was asked, whatever each was", async () => {
+  await connection.connect();
+  const asked = [
+    connection.rows(divide, ["{1}"]),
+    connection.query(statement("", "select 2 as n")),
+    connection.rows(divide, ["{0}"]).catch(() => "refused"),
+    connection.transaction(async (_, rows) => rows(divide, ["{5}"])),
+    connection.rows(divide, ["{10}"]),
+  ];
+  const order: number[] = [];
+  for (const [i, answer] of asked.entries()) void answer.then(() => order.push(i));
+  expect(await Promise.all(asked)).toEqual([[[10]], [{ n: 2 }], "refused", [[2]], [[1]]]);
+  expect(order).toEqual([0, 1, 2, 3, 4]);
+});
+
+test("takes no late end of what it gave up for the end of the next", async () => {
+  const impatient = new Database({
+    ...{ url: proxy.url, schema: "millrace", poolSize: 1, queryTimeoutMs: 300 },
+    ...{ events: new Events(), clock: systemClock, random: Math.random },
+  });
+  const hasty = impatient.reserve("hasty");
+  const sleepy = statement(
+    "sleepy",
+    "select n from pg_sleep($1::float8), (values ($2::int)) v (n)",
+  );
+  expect(await hasty.rows(sleepy, [0, 1])).toEqual([[1]]);
+  const slow = hasty.rows(sleepy, [0.6, 2]);
+  const next = hasty.rows(sleepy, [0.1, 3]);
+  await expect(slow).rejects.toMatchObject({ code: "ETIMEDOUT" });
+  expect(await next).toEqual([[3]]);
+  await hasty.close();
+  await impatient.close();
+});

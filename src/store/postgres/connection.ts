@@ -104,7 +104,13 @@ export class Connection implements Runner {
     this.#told = told;
     const run = new PreparedRun(this.#options.renderer.render(source), values, this.#answered);
     this.#sent = run;
-    client.query(run);
+    try {
+      client.query(run);
+    } catch (error) {
+      // The driver waits for an answer that will not come.
+      this.#drop(client, error);
+      this.#answered(error, [], run);
+    }
     // The server has its work by now: nobody waits for this.
     if (this.#sent === run) this.#patience.start(this.#gaveUp);
   }
