@@ -50,10 +50,22 @@ export function validatePayload(payload: unknown, options: PayloadOptions = {}):
  * The check, and the JSON text where there is one. Counting comes before writing: a payload that repeats
  * its parts may be small in memory and endless as text.
  */
-export function writePayload(
-  payload: unknown,
-  options: PayloadOptions = {},
-): { readonly check: PayloadCheck; readonly json: string | undefined } {
+export function writePayload(payload: unknown, options: PayloadOptions = {}): Written {
+  try {
+    return checkAndWrite(payload, options);
+  } catch {
+    // A getter or a proxy of the caller's.
+    const errors = [payloadProblem("not_json", "$", "it could not be read")];
+    return { check: { ok: false, errors, warnings: none, sizeBytes: 0 }, json: undefined };
+  }
+}
+
+interface Written {
+  readonly check: PayloadCheck;
+  readonly json: string | undefined;
+}
+
+function checkAndWrite(payload: unknown, options: PayloadOptions): Written {
   const { limits, shape } = limitsOf(options.limits);
   const { found, complete } = survey(payload, { limits: shape, checkCharacters: false });
   const json = complete ? toJson(payload) : undefined;

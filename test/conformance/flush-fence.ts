@@ -201,7 +201,10 @@ export const flushFence: Topic = (stage) => {
     );
   });
 
-  it("stores every job once although the producer's connection is cut mid-flush", async () => {
+  it.each([
+    ["the producer's connection is cut", "pg_terminate_backend"],
+    ["its statement is cancelled", "pg_cancel_backend"],
+  ])("stores every job once although %s mid-flush", async (_, end) => {
     const queueId = await stage().queue();
     for (const kind of ["ready", "named"] as const) {
       const session = stage().store.producer(kind);
@@ -213,7 +216,7 @@ export const flushFence: Topic = (stage) => {
       const flushed = session.flush(jobs, { notice: null });
       await until("the flush was cut", async () => {
         const cut = await stage().sql(
-          `select pg_terminate_backend(pid) from pg_stat_activity
+          `select ${end}(pid) from pg_stat_activity
           where application_name = $1 and datname = current_database() and wait_event_type = 'Lock'`,
           [`millrace producer ${kind}`],
         );

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import type { NewJob } from "../../src/store/store.ts";
+import { until } from "../support/until.ts";
 import { laneQueue, takeLanes } from "./lanes.ts";
 import {
   type Claim,
@@ -115,6 +116,27 @@ export const longPayloads: Topic = (stage) => {
     await stage().put(...several(id));
     await stage().store.configureQueue("", name, { concurrency: 10 });
     expect(contents((await takeLanes(stage(), id)).jobs)).toEqual([1, 2, 3].map(contentOf));
+  });
+
+  it("are read by a claim that had begun before they were stored", async () => {
+    const { id } = await laneQueue(stage(), { concurrency: 10 });
+    await stage().put(stage().job(id));
+    await takeLanes(stage(), id);
+    const holder = await stage().session();
+    await holder.query("begin");
+    await holder.query("select from millrace.queue_turn where queue_id = $1 for update", [id]);
+    const claiming = takeLanes(stage(), id);
+    await until("the claim waits for its turn", async () => {
+      const waiting = await stage().sql(
+        `select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%claim_lanes%'`,
+      );
+      return waiting.length > 0;
+    });
+    await stage().put(...several(id));
+    await holder.query("commit");
+    await holder.close();
+    expect(contents((await claiming).jobs)).toEqual([1, 2, 3].map(contentOf));
   });
 
   it("are read by robots", async () => {

@@ -188,6 +188,13 @@ describe("content", () => {
 
   test("refuses what throws while it is written", () => {
     expect(errorsOf({ a: 1, toJSON: () => 1 })).toEqual(["not_json $.toJSON"]);
+    const broken = () => {
+      throw new Error("of the caller's own");
+    };
+    expect(errorsOf(Object.defineProperty({}, "a", { get: broken, enumerable: true }))).toEqual([
+      "not_json $",
+    ]);
+    expect(errorsOf(new Proxy({}, { ownKeys: broken }))).toEqual(["not_json $"]);
     const toJSON = () => {
       throw new Error("not today");
     };

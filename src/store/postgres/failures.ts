@@ -36,6 +36,9 @@ export function isRetryable(error: unknown): boolean {
   return ["40001", "40P01", "55P03", "53300"].includes(code(error));
 }
 
+/** Somebody, or a statement_timeout, has ended the statement: nothing happened. */
+export const isCancelled = (error: unknown): boolean => code(error) === "57014";
+
 export const isLockTimeout = (error: unknown): boolean => code(error) === "55P03";
 
 /** A history partition is missing (check_violation on a partitioned table). */

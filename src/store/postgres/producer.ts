@@ -14,7 +14,7 @@ import type {
 } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { answersOfCommitted, enqueueJobs, needsTransaction } from "./enqueue.ts";
-import { isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
+import { isCancelled, isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
 import {
   claiming,
   flushedAndClaimed,
@@ -114,12 +114,12 @@ export class PostgresProducer implements ProducerSession {
     const { clock, random, kind } = this.#options;
     if (kind === "named" && isLockTimeout(error))
       throw new MillraceError("KEY_BUSY", undefined, { cause: error });
-    if (!isConnectionError(error) && !isRetryable(error)) throw error;
+    if (!isConnectionError(error) && !didNothing(error)) throw error;
     if (isConnectionError(error)) {
       const flushed = await this.#resolve(jobs, deadline, error);
       if (flushed !== null) return flushed;
     }
-    if (clock.monotonic() >= deadline || (isRetryable(error) && tries >= 5))
+    if (clock.monotonic() >= deadline || (didNothing(error) && tries >= 5))
       throw unavailable(error);
     await clock.sleep(10 * 2 ** Math.min(tries, 6) * random());
     return null;
@@ -225,7 +225,7 @@ export class PostgresProducer implements ProducerSession {
         this.#flushNo = flushNo;
         return flushed;
       } catch (error) {
-        if (!isConnectionError(error) && !isRetryable(error)) throw error;
+        if (!isConnectionError(error) && !didNothing(error)) throw error;
         if (clock.monotonic() >= deadline) throw unavailable(cause);
         await clock.sleep(50 * random());
       }
@@ -257,6 +257,9 @@ export class PostgresProducer implements ProducerSession {
     await this.#options.connection.close();
   }
 }
+
+/** It may be tried again as it is. */
+const didNothing = (error: unknown): boolean => isRetryable(error) || isCancelled(error);
 
 const acceptedOf = (jobs: readonly NewJob[]) =>
   jobs.map((job) => ({ id: job.id, existing: false }));
