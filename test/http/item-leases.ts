@@ -13,9 +13,11 @@ export interface ItemCalls {
 }
 
 export function itemLeasesSuite({ http, call, queue, add, next, settle }: ItemCalls): void {
+  // Both times move, so that a renewal is for as long as the item was taken for.
   const expire = (id: string) =>
     http.query(
-      "update millrace.claim set expires_at = now() - interval '1 s' where $1 = any (job_ids)",
+      `update millrace.claim set expires_at = now() - interval '1 s',
+        created_at = created_at + (now() - interval '1 s' - expires_at) where $1 = any (job_ids)`,
       [id],
     );
 
