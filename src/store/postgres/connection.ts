@@ -52,15 +52,7 @@ function rowsOn(
 
 /** Without an error: the value. Throws nothing. */
 type Done<T> = (error: unknown, value: T) => void;
-type Task<T> = (client: pg.Client, done: Done<T>) => void;
-
-const taskOf =
-  <T>(run: (client: pg.Client) => Promise<T>): Task<T> =>
-  (client, done) =>
-    void run(client).then(
-      (value) => done(undefined, value),
-      (error) => done(error ?? new Error("no reason"), undefined as T),
-    );
+type Task<T> = (client: pg.Client) => Promise<T>;
 
 export class Connection implements Runner {
   readonly #options: ConnectionOptions;
@@ -94,10 +86,7 @@ export class Connection implements Runner {
     const client = this.#client;
     if (this.#busy || client === null) {
       const { renderer } = this.#options;
-      this.#enter(
-        taskOf((ready) => rowsOn(ready, renderer, source, values)),
-        told,
-      );
+      this.#enter((ready) => rowsOn(ready, renderer, source, values), told);
       return;
     }
     this.#busy = true;
@@ -133,13 +122,13 @@ export class Connection implements Runner {
 
   query<R extends pg.QueryResultRow>(source: Statement, values: unknown[] = []): Promise<R[]> {
     const { renderer } = this.#options;
-    return this.#run(taskOf((client) => queryOn<R>(client, renderer, source, values)));
+    return this.#run((client) => queryOn<R>(client, renderer, source, values));
   }
 
   /** BEGIN … COMMIT on one and the same server connection, with nobody else's query in between. */
   transaction<T>(body: (query: RunStatement, rows: Runner["rows"]) => Promise<T>): Promise<T> {
     const { renderer } = this.#options;
-    const run = async (client: pg.Client) => {
+    return this.#run(async (client) => {
       await client.query("begin");
       try {
         const value = await body(
@@ -152,8 +141,7 @@ export class Connection implements Runner {
         if (!isConnectionError(error)) await client.query("rollback");
         throw error;
       }
-    };
-    return this.#run(taskOf(run));
+    });
   }
 
   async connect(): Promise<void> {
@@ -217,13 +205,12 @@ export class Connection implements Runner {
       if (error !== undefined && isConnectionError(error)) this.#drop(client, error);
       done(error, value);
     };
-    try {
-      task(client, end);
-    } catch (error) {
-      end(error, undefined as T);
-    }
+    task(client).then(
+      (value) => end(undefined, value),
+      (error) => end(error ?? new Error("no reason"), undefined as T),
+    );
     // The server has its work by now: nobody waits for this.
-    if (waiting) this.#patience.start(() => end(this.#noAnswer(), undefined as T));
+    this.#patience.start(() => end(this.#noAnswer(), undefined as T));
   }
 
   #noAnswer(): Error {
