@@ -49,7 +49,7 @@ export interface EnqueuerOptions {
   /** Takes hints of what was stored, if there is a broker. */
   readonly broker: HintTaker | null;
   /** What workers elsewhere would take; not beside a broker. */
-  readonly offers: StandingOffers | null;
+  readonly offers: Pick<StandingOffers, "waitMs" | "find" | "stored" | "close"> | null;
   readonly hear: (notice: Notice) => void;
 }
 
@@ -177,9 +177,11 @@ export class Enqueuer {
     // Where PostgreSQL decides the order, nobody is told places, and nothing is claimed on its way in.
     const controlled = jobs.some((job) => job.tenantSlot !== undefined);
     const offer = controlled ? null : this.#offer(jobs);
-    const started = clock.monotonic();
     const places = offer === null && broker?.canPut === true && !controlled;
     const others = offer === null && !controlled ? offers : null;
+    const waitMs = others?.waitMs(jobs) ?? 0;
+    if (waitMs > 0) await clock.sleep(waitMs);
+    const started = clock.monotonic();
     const handover = others?.find(jobs) ?? null;
     const flushing = session.flush(jobs, {
       notice: places ? null : this.#announcer.noticeOf(jobs, started, handover !== null),

@@ -5,9 +5,10 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { areAlike } from "../store/alike.ts";
-import type { Flushed, Handover, NewJob, Offer } from "../store/store.ts";
+import type { Flushed, Handover, NewJob, Offer, Seen } from "../store/store.ts";
 import { jobText, jobTexts } from "../worker/fresh-job.ts";
 import { Trails } from "../worker/trails.ts";
+import { Pace } from "./pace.ts";
 
 export interface StandingOffersOptions {
   readonly read: () => Promise<Offer[]>;
@@ -33,6 +34,9 @@ export class StandingOffers {
   #offers: readonly Offer[] = [];
   #handing = false;
   #pauseMs = 0;
+  readonly #paces = new Map<string, Pace>();
+  /** Is the next try one that somebody waited for? */
+  #isWaited = false;
   #triesAgainAt = Number.NEGATIVE_INFINITY;
   #readAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
@@ -43,20 +47,43 @@ export class StandingOffers {
     this.#trails = new Trails(() => options.clock.monotonic(), trailMs);
   }
 
-  /** One of those that serve these jobs, whichever. */
+  /** How long these should wait, so that whoever is to take them keeps up. */
+  waitMs(jobs: readonly NewJob[]): number {
+    if (jobs.length < 2 || this.#isPausing) return 0;
+    const waits = this.#fitting(jobs).map((offer) => this.#waitFor(offer, jobs.length));
+    return waits.length === 0 ? 0 : Math.min(...waits);
+  }
+
+  get #isPausing(): boolean {
+    return this.#options.clock.monotonic() < this.#triesAgainAt;
+  }
+
+  #waitFor({ leaseId, most }: Offer, jobs: number): number {
+    return this.#paces.get(leaseId)?.waitMs(jobs, most, this.#options.clock.monotonic()) ?? 0;
+  }
+
+  #fitting(jobs: readonly NewJob[]): readonly Offer[] {
+    const [first] = jobs;
+    if (first === undefined) return [];
+    const { queueId, type } = first;
+    return this.#offers.filter(
+      (offer) => offer.atOnce >= jobs.length && serves(offer, queueId, type),
+    );
+  }
+
+  /** One of those that serve these jobs: whichever, of several one that keeps up. */
   find(jobs: readonly NewJob[]): Handover | null {
     const [first] = jobs;
-    if (this.#offers.length === 0 || first === undefined) return null;
-    if (this.#options.clock.monotonic() < this.#triesAgainAt) return null;
+    if (this.#offers.length === 0 || first === undefined || this.#isPausing) return null;
     // Only a claim looks whether it may still start.
     if (first.expiresInMs !== undefined) return null;
     // A lone one may be like no other.
     if (jobs.length > 1 && !areAlike(jobs)) return null;
-    const { queueId, type, weight } = first;
-    const fitting = this.#offers.filter(
-      (offer) => offer.atOnce >= jobs.length && serves(offer, queueId, type),
-    );
-    const offer = fitting[Math.floor(this.#options.random() * fitting.length)];
+    const { queueId, weight } = first;
+    const fitting = this.#fitting(jobs);
+    const ready = fitting.filter((one) => this.#waitFor(one, jobs.length) === 0);
+    const choice = ready.length === 0 ? fitting : ready;
+    const offer = choice[Math.floor(this.#options.random() * choice.length)];
     if (offer === undefined) return null;
     const { leaseId, offerId, channel, leaseLeftMs, most } = offer;
     const afterSeq = Math.max(
@@ -82,25 +109,42 @@ export class StandingOffers {
     jobs: readonly NewJob[],
     { id, queueId, weight }: NewJob,
     { leaseId }: Handover,
-    { claimedAt, lastSeq }: Flushed,
+    { claimedAt, lastSeq, seen }: Flushed,
   ): void {
-    if (claimedAt === null) this.#refused(leaseId);
+    if (claimedAt === null) this.#refused(leaseId, seen);
     else {
       this.#pauseMs = 0;
+      this.#isWaited = false;
+      if (seen !== undefined)
+        this.#paceOf(leaseId).took(jobs.length, seen, this.#options.clock.monotonic());
       if (lastSeq !== null) this.#trails.note(queueId, weight, lastSeq);
       const event = { id, jobs: jobs.length, queueId, lease: leaseId };
       this.#options.events.emit("handover.made", event);
     }
   }
 
+  #paceOf(leaseId: string): Pace {
+    const pace = this.#paces.get(leaseId) ?? new Pace();
+    this.#paces.set(leaseId, pace);
+    return pace;
+  }
+
   /** It is gone, or full, or something older waits: others are as good, or it takes a moment. */
-  #refused(leaseId: string): void {
-    if (this.#offers.length > 1)
+  #refused(leaseId: string, seen: Seen | undefined): void {
+    const now = this.#options.clock.monotonic();
+    const isNear = seen !== undefined && this.#paceOf(leaseId).refused(seen, now);
+    if (this.#offers.length > 1) {
       this.#offers = this.#offers.filter((offer) => offer.leaseId !== leaseId);
-    else {
-      this.#pauseMs = Math.min(longestPauseMs, Math.max(shortestPauseMs, 2 * this.#pauseMs));
-      this.#triesAgainAt = this.#options.clock.monotonic() + this.#pauseMs;
+      return;
     }
+    // Waited for once, it is tried again at once; if that was in vain, later and later.
+    if (isNear && !this.#isWaited) {
+      this.#isWaited = true;
+      return;
+    }
+    this.#pauseMs = Math.min(longestPauseMs, Math.max(shortestPauseMs, 2 * this.#pauseMs));
+    this.#triesAgainAt = now + this.#pauseMs;
+    this.#isWaited = false;
   }
 
   close(): void {
@@ -129,6 +173,8 @@ export class StandingOffers {
       // Whatever is wrong there shows elsewhere; without offers jobs are claimed as always.
       this.#offers = [];
     }
+    const leases = new Set(this.#offers.map(({ leaseId }) => leaseId));
+    for (const leaseId of this.#paces.keys()) if (!leases.has(leaseId)) this.#paces.delete(leaseId);
     // Whoever is idle by now may say more in a moment: how far it has claimed, for one.
     if (this.#handing || this.#closed || this.#timer !== null) return;
     if (2 * afterMs <= readLastAfterMs) this.#readIn(2 * afterMs);

@@ -56,3 +56,11 @@ export interface Listener {
   leave(leaseId: string): Promise<void>;
   close(): Promise<void>;
 }
+
+/** What a flush has shown of the worker it was for. */
+export interface Seen {
+  /** For how long the oldest job has been ready that comes before it; null: there is none. */
+  readonly behindMs: number | null;
+  /** How many jobs are with the worker, those of the flush included if it took them. */
+  readonly held: number;
+}

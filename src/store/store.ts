@@ -8,7 +8,7 @@ import type { Claimed, ClaimHint } from "./claimed.ts";
 import type { FlowStore, LaneClaimed, LaneClaimRequest } from "./flow.ts";
 import type { Label } from "./label.ts";
 import type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
-import type { HandedClaim, Handover, Listener, Offer } from "./offer.ts";
+import type { HandedClaim, Handover, Listener, Offer, Seen } from "./offer.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 import type { ServiceStore } from "./service.ts";
 import type { Settled, Settlement } from "./settlement.ts";
@@ -18,7 +18,7 @@ import type { NotifierSession, WebhookStore } from "./webhook.ts";
 
 export type { Claimed, ClaimHint } from "./claimed.ts";
 export type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
-export type { FreshJobs, HandedClaim, Handover, Listener, Offer } from "./offer.ts";
+export type { FreshJobs, HandedClaim, Handover, Listener, Offer, Seen } from "./offer.ts";
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 export type { Settled, Settlement } from "./settlement.ts";
 export type { LapsedJob, LapsedLease, LeaseCensus, Promoted, UpkeepSession } from "./upkeep.ts";
@@ -165,6 +165,8 @@ export interface Flushed {
   readonly lastSeq: number | null;
   /** One per job, in order, if they were asked for and are known. */
   readonly places: readonly ReadyPlace[] | null;
+  /** Of a handover of several: what it has shown of its worker. */
+  readonly seen?: Seen | undefined;
 }
 
 /** A producer's own connection. One flush at a time. */

@@ -27,23 +27,38 @@ export function handing(stage: () => Stage) {
     return offer;
   };
 
-  const handAll = async (
+  const flushFor = (
+    claimId: string,
     jobs: readonly NewJob[],
     offer: Offer,
     options: Partial<Handover> = {},
   ) => {
     const { leaseId, offerId, channel, leaseLeftMs, most } = offer;
-    const claimId = randomUUID();
-    const flushed = await stage().ready.flush(jobs, {
+    return stage().ready.flush(jobs, {
       notice: stage().store.notices.ready(offer.queueIds),
       handover: {
         ...{ claimId, leaseId, offerId, channel, leaseLeftMs, most, afterSeq: 0, texts: [] },
         ...options,
       },
     });
-    return { claimId, leaseId, jobId: null, made: flushed.claimedAt !== null };
+  };
+
+  const handAll = async (
+    jobs: readonly NewJob[],
+    offer: Offer,
+    options: Partial<Handover> = {},
+  ) => {
+    const claimId = randomUUID();
+    const flushed = await flushFor(claimId, jobs, offer, options);
+    return { claimId, leaseId: offer.leaseId, jobId: null, made: flushed.claimedAt !== null };
+  };
+
+  /** What a flush of several shows of the worker, and whether it took them. */
+  const handAndSee = async (jobs: readonly NewJob[], offer: Offer) => {
+    const { claimedAt, seen } = await flushFor(randomUUID(), jobs, offer, { texts: ["x"] });
+    return { made: claimedAt !== null, ...seen };
   };
 
   afterAll(async () => listener?.close());
-  return { heard, listening, offering, handAll };
+  return { heard, listening, offering, handAll, handAndSee };
 }

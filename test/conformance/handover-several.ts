@@ -6,7 +6,7 @@ import { handing } from "./handing.ts";
 import type { Topic } from "./stage.ts";
 
 export const handoverOfSeveral: Topic = (stage) => {
-  const { heard, offering, handAll } = handing(stage);
+  const { heard, offering, handAll, handAndSee } = handing(stage);
 
   it("stores several jobs as claimed by one claim, and tells all of it, however much it is", async () => {
     const queueId = await stage().queue();
@@ -51,6 +51,23 @@ export const handoverOfSeveral: Topic = (stage) => {
     expect(await handed(50)).toBe(true);
     await stage().sql("delete from millrace.claim where lease_id = $1", [offer.leaseId]);
     expect(await handed(200)).toBe(true);
+  });
+
+  it("shows how much is with the worker, and how far it is behind", async () => {
+    const queueId = await stage().queue();
+    const offer = await offering(queueId);
+    const hand = (count: number) => handAndSee(stage().jobs(queueId, count), offer);
+    expect(await hand(150)).toEqual({ made: true, held: 150, behindMs: null });
+    expect(await hand(30)).toEqual({ made: true, held: 180, behindMs: null });
+    expect(await hand(30)).toEqual({ made: false, held: 180, behindMs: null });
+    await stage().sql(
+      `update millrace.job set ready_at = now() - interval '5 seconds'
+      where queue_id = $1 and claim_id is null`,
+      [queueId],
+    );
+    const behind = await hand(3);
+    expect(behind).toMatchObject({ made: false, held: 180 });
+    expect(behind.behindMs).toBeGreaterThanOrEqual(5_000);
   });
 
   it("is refused for several as for one: stored as ready, and announced", async () => {

@@ -27,6 +27,10 @@ const flushed = (claimed: boolean, lastSeq = 1_000): Flushed => ({
   ...{ answers: [], places: null },
   ...{ claimedAt: claimed ? new Date() : null, lastSeq: claimed ? lastSeq : null },
 });
+const seen = (claimed: boolean, held: number, behindMs: number | null = null): Flushed => ({
+  ...flushed(claimed),
+  seen: { held, behindMs },
+});
 
 /** Offers, and how often they were read. */
 function known(offers: readonly Offer[]) {
@@ -172,6 +176,64 @@ test("several jobs go together if they are alike and somebody would take so many
   expect(standing.find(several(30, { payload: JSON.stringify("x".repeat(1_000)) }))).toBeNull();
   const texts = standing.find(several(100))?.texts ?? [];
   expect(texts.length).toBe(1);
+});
+
+test("a stream waits for a worker that is about to be full; a lone job does not", async () => {
+  const offers = known([offer()]);
+  await offers.read();
+  const { standing } = offers;
+  const send = (held: number) =>
+    standing.stored(several(50), standing.find(several(50)), seen(true, held));
+  expect(standing.waitMs(several(50))).toBe(0);
+  send(150);
+  await offers.pass(10);
+  expect(standing.waitMs(several(50))).toBe(0);
+  send(180);
+  expect(standing.waitMs(several(50))).toBeCloseTo(15);
+  expect(standing.waitMs(lone())).toBe(0);
+  expect(standing.waitMs(several(50, { type: "other" }))).toBe(0);
+  await offers.pass(15);
+  expect(standing.waitMs(several(50))).toBe(0);
+});
+
+test("of two workers the one with room is chosen, and nobody is waited for", async () => {
+  const [full, free] = [offer(), offer()];
+  const offers = known([full, free]);
+  await offers.read();
+  const { standing } = offers;
+  const found = standing.find(several(50));
+  standing.stored(several(50), found, seen(true, 200));
+  expect(standing.waitMs(several(50))).toBe(0);
+  const next = Array.from({ length: 20 }, () => standing.find(several(50))?.leaseId);
+  expect(new Set(next)).toEqual(
+    new Set([found?.leaseId === full.leaseId ? free.leaseId : full.leaseId]),
+  );
+});
+
+test("a worker that has just fallen behind is waited for once, and then left alone for longer and longer", async () => {
+  const offers = known([offer()]);
+  await offers.read();
+  const { standing } = offers;
+  const refuse = (behindMs: number) =>
+    standing.stored(several(50), standing.find(several(50)), seen(false, 10, behindMs));
+  refuse(8);
+  expect(standing.waitMs(several(50))).toBe(8);
+  expect(standing.find(several(50))).not.toBeNull();
+  await offers.pass(8);
+  refuse(8);
+  expect(standing.waitMs(several(50))).toBe(0);
+  expect(standing.find(several(50))).toBeNull();
+  await offers.pass(10);
+  expect(standing.find(several(50))).not.toBeNull();
+  refuse(8);
+  await offers.pass(8);
+  refuse(8);
+  await offers.pass(10);
+  expect(standing.find(several(50))).toBeNull();
+  await offers.pass(10);
+  refuse(500);
+  expect(standing.waitMs(several(50))).toBe(0);
+  expect(standing.find(several(50))).toBeNull();
 });
 
 test("offers are asked for a few times more when nothing came of it, and then left alone", async () => {

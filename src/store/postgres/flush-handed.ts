@@ -1,9 +1,9 @@
 // A flush of several jobs that are alike, for a worker elsewhere: stored as claimed, and told in pieces that a
 // notice can hold. See docs/design/handover.md.
 
-import type { Handover, NewJob } from "../store.ts";
+import type { Handover, NewJob, Seen } from "../store.ts";
 import { idsAndPayloads } from "./flush-columns.ts";
-import { clearOf, countAlike, type Flush, fenceAnd, flushedMs } from "./flush-parts.ts";
+import { countAlike, type Flush, fenceAnd, flushedMs, isOpen, olderOf } from "./flush-parts.ts";
 import { handedText, mostPerPiece } from "./handed.ts";
 import { offerStands } from "./offers.ts";
 import { statement } from "./statement.ts";
@@ -12,9 +12,11 @@ import { statement } from "./statement.ts";
 const separator = "\x1e";
 
 // Its claims hold what it has not settled yet, so their sum says how much it can be given.
-const hasRoom = `(
+const heldJobs = `(
       select coalesce(sum(cardinality(c.job_ids)), 0) from millrace.claim c where c.lease_id = $13::uuid
-    ) + $5::bigint <= $18::bigint`;
+    )`;
+
+const behindMs = `(${olderOf("date_part('epoch', now() - j.ready_at) * 1000", "$8::int", "$9::smallint", "$14::bigint")})`;
 
 // The places come last: only the server knows them.
 const pieces = `select 'jobs' as kind, jobs as text from string_to_table($21::text, E'\\x1e') jobs
@@ -25,22 +27,26 @@ const pieces = `select 'jobs' as kind, jobs as text from string_to_table($21::te
 
 const flushAndHand = statement(
   "flush_and_hand",
-  `with ${fenceAnd(`, ${clearOf("$8::int", "$9::smallint", "$14::bigint")}
-    and ${hasRoom} and ${offerStands("$13::uuid", "$15::uuid", "$16::int")} as yes`)},
+  `with ${fenceAnd(`, ${behindMs} as behind_ms, ${heldJobs} as held`)},
+  said as materialized (
+    select base, behind_ms, held, behind_ms is null and held + $5::bigint <= $18::bigint and ${isOpen("$8::int")}
+      and ${offerStands("$13::uuid", "$15::uuid", "$16::int")} as yes
+    from fence
+  ),
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
       queue_id, weight, max_attempts, type, tenant)
     select r.id, base + r.place, now(), now(), r.payload::json,
       case when yes then $17::uuid end, yes::int, yes::int,
       case when yes then now() end, $8::int, $9::smallint, $10::smallint, $11::text, $12::text
-    from fence, rows from (unnest($6::uuid[]), string_to_table($7::text, E'\\n'))
+    from said, rows from (unnest($6::uuid[]), string_to_table($7::text, E'\\n'))
       with ordinality r (id, payload, place)
     returning ctid as tid
   ),
   told as (select string_agg(tid::text, ';') as tids from inserted),
   claimed as (
     insert into millrace.claim (id, lease_id, job_ids)
-    select $17::uuid, $13::uuid, $6::uuid[] from fence where yes
+    select $17::uuid, $13::uuid, $6::uuid[] from said where yes
   ),
   counted as (${countAlike("$8::int", "$5::bigint")})
   select yes, (base + $5::bigint)::float8, ${flushedMs},
@@ -49,13 +55,20 @@ const flushAndHand = statement(
       select count(pg_notify($19::text,
         $20::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ' ' || kind || E'\\n' || text))
       from (${pieces}) p
-    ) end
-  from fence`,
+    ) end,
+    behind_ms, (held + case when yes then $5::bigint else 0 end)::int
+  from said`,
 );
 
 const commonOf = ({ queueId, weight, maxAttempts, type, tenant }: NewJob) => [
   ...[String(queueId), String(weight), String(maxAttempts), type, tenant],
 ];
+
+/** What its answer tells of the worker. */
+export function seenBy([row]: unknown[][]): Seen | undefined {
+  const held = row?.[6];
+  return typeof held === "number" ? { behindMs: row?.[5] as number | null, held } : undefined;
+}
 
 /** For jobs that differ in id and payload only. */
 export function handedFlushOfSeveral(flush: Flush, handover: Handover) {

@@ -12,15 +12,21 @@ export const fenceAnd = (asked: string, set = "") => `fence as (
 
 export const fence = fenceAnd("");
 
-/** May a fresh job be claimed at once? Not if an older one is ready, nor if its queue rests. */
-export const clearOf = (queueId: string, weight: string, afterSeq: string) => `not exists (
-      select from millrace.job j
+/** The oldest job that is ready before a fresh one. */
+export const olderOf = (columns: string, queueId: string, weight: string, afterSeq: string) =>
+  `select ${columns} from millrace.job j
       where j.queue_id = ${queueId} and j.weight = ${weight} and j.tenant_slot = 0 and j.lane = 0
         and j.seq > ${afterSeq} and j.claim_id is null
-      order by j.seq limit 1
-    ) and (
+      order by j.seq limit 1`;
+
+export const isOpen = (queueId: string) => `(
       select q.paused_at is null and q.is_active from millrace.queue q where q.id = ${queueId}
     )`;
+
+/** May a fresh job be claimed at once? Not if an older one is ready, nor if its queue rests. */
+export const clearOf = (queueId: string, weight: string, afterSeq: string) => `not exists (
+      ${olderOf("", queueId, weight, afterSeq)}
+    ) and ${isOpen(queueId)}`;
 
 export const countEnqueued = (queueIds: string) =>
   `insert into millrace.queue_count (queue_id, process, minute, enqueued)

@@ -25,6 +25,7 @@ import {
   resolved,
   sendNotice,
 } from "./flush.ts";
+import { seenBy } from "./flush-handed.ts";
 import type { Flush } from "./flush-parts.ts";
 import type { Allowed } from "./migrator.ts";
 import type { RunStatement } from "./statement.ts";
@@ -179,7 +180,7 @@ export class PostgresProducer implements ProducerSession {
     if (flushedAt === null) return null;
     if (tally) this.#tally.took((jobs[0] as NewJob).queueId, flushedAt);
     this.#flushed(request);
-    return { answers: acceptedOf(jobs), claimedAt, lastSeq, places: null };
+    return { answers: acceptedOf(jobs), claimedAt, lastSeq, places: null, seen: seenBy(rows) };
   }
 
   #flushed({ producer, flushNo }: Flush): void {
