@@ -132,6 +132,7 @@ export interface Reprocessed {
 
 /** Claims a flush's first jobs while inserting them, for a local worker that waits for just these. */
 export interface ImmediateClaim {
+  /** Best the first job's id: nobody has to make it, and a lone job's flush says it once. */
   readonly claimId: string;
   readonly leaseId: string;
   readonly count: number;

@@ -4,7 +4,6 @@
 import type { ClaimedJob } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
-import { uuidv7 } from "../runtime/uuid.ts";
 import type { HandedClaim, ImmediateClaim, LeaseSession, Listener, Offer } from "../store/store.ts";
 import type { Fetcher } from "./fetcher.ts";
 import { parseFresh } from "./fresh-job.ts";
@@ -89,14 +88,14 @@ export class Handovers {
   }
 
   /** Takes fresh jobs of these queues straight from the flush that inserts them. */
-  offer(jobs: readonly { queueId: number; type: string }[]): ImmediateClaim | null {
+  offer(jobs: readonly { id: string; queueId: number; type: string }[]): ImmediateClaim | null {
     const { room, isIdle, fetcher, registry, held, lease } = this.#options;
     const free = room();
     if (free === 0 || !isIdle()) return null;
     const { queueIds } = fetcher;
     const count = registry.leading(jobs, queueIds, free);
-    if (count === 0) return null;
-    const claimId = uuidv7();
+    const claimId = jobs[0]?.id;
+    if (count === 0 || claimId === undefined) return null;
     held.expect(claimId);
     this.#reserved += count;
     const { leaseId } = lease;

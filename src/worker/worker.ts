@@ -221,7 +221,7 @@ export class Worker implements Service {
     this.#turns.wake();
   }
 
-  offer(jobs: readonly { queueId: number; type: string }[]): ImmediateClaim | null {
+  offer(jobs: readonly { id: string; queueId: number; type: string }[]): ImmediateClaim | null {
     return this.#state === "running" ? this.#handovers.offer(jobs) : null;
   }
 

@@ -105,7 +105,7 @@ export const enqueue: Topic = (stage) => {
       const queueId = await stage().queue();
       const jobs = stage().jobs(queueId, 3, options);
       const claim = {
-        claimId: randomUUID(),
+        claimId: jobs[0]?.id ?? "",
         leaseId: await stage().openLease(),
         count: 2,
         hints: [{ queueId, weight: 5, afterSeq: 0 }],
@@ -124,22 +124,40 @@ export const enqueue: Topic = (stage) => {
       expect(ids(await stage().claim(queueId))).toEqual([jobs[2]?.id]);
     });
 
+    for (const [named, claimId] of [
+      ["its own id", undefined],
+      ["another", randomUUID()],
+    ])
+      it(`claims one of ${kind} under ${named}`, async () => {
+        const queueId = await stage().queue();
+        const job = stage().job(queueId, options);
+        const claim = {
+          ...{ claimId: claimId ?? job.id, leaseId: await stage().openLease(), count: 1 },
+          ...{ hints: [{ queueId, weight: 5, afterSeq: 0 }], queueIds: [queueId] },
+        };
+        const flushed = await stage().ready.flush([job], { notice: null, claim });
+        const { jobs } = await stage().worker.replay(claim.claimId);
+        expect(jobs).toMatchObject([{ id: job.id, token: { claimId: claim.claimId, claimNo: 1 } }]);
+        expect(jobs[0]?.seq).toBe(flushed.lastSeq);
+        expect(await stage().complete(jobs)).toBe(1);
+        expect(await stage().claim(queueId)).toEqual([]);
+      });
+
     it(`claims none of ${kind} at once when an older job is ready, or the queue is paused`, async () => {
       const queueId = await stage().queue();
       const older = stage().job(queueId);
       await stage().put(older);
-      const claim = async () => ({
-        claimId: randomUUID(),
+      const claim = async (claimId: string) => ({
+        claimId,
         leaseId: await stage().openLease(),
         count: 1,
         hints: [{ queueId, weight: 5, afterSeq: 0 }],
         queueIds: [queueId],
       });
-      const flush = async () =>
-        stage().ready.flush([stage().job(queueId, options)], {
-          notice: null,
-          claim: await claim(),
-        });
+      const flush = async () => {
+        const job = stage().job(queueId, options);
+        return stage().ready.flush([job], { notice: null, claim: await claim(job.id) });
+      };
       expect((await flush()).claimedAt).toBeNull();
       await stage().claim(queueId);
       const queue = (await stage().store.queues()).find(({ id }) => id === queueId);

@@ -169,16 +169,15 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       await drainQueue();
       const send = async ({ source, values }: ReturnType<typeof claiming>) =>
         flushedAndClaimed(await connection.rows(source, values));
+      const fresh = stage.jobs(queueId, 1);
       const claim = {
-        claimId: uuidv7(),
+        claimId: fresh[0]?.id ?? "",
         leaseId,
         count: 1,
         hints: hintsFor(0),
         queueIds: [queueId],
       };
-      await explain("flush and claim", () =>
-        send(claiming(request(6, stage.jobs(queueId, 1)), claim, true)),
-      );
+      await explain("flush and claim", () => send(claiming(request(6, fresh), claim, true)));
       await drainQueue();
       const offer = {
         leaseId: await stage.openLease(),

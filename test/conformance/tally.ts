@@ -1,6 +1,5 @@
 // Lone jobs are counted in their producer's row. PostgreSQL's own way, below the contract.
 
-import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { Events } from "../../src/runtime/events.ts";
@@ -48,14 +47,14 @@ export const tally: Topic = (stage) => {
       ...{ channel: "c", kind: "ready", patienceMs: 60_000 },
       allowed: { payloadsApart: true, tallies },
     });
-  const claimOf = async (queueId: number): Promise<ImmediateClaim> => ({
-    ...{ claimId: randomUUID(), leaseId: await stage().openLease(), count: 1 },
+  const claimOf = async (queueId: number, claimId: string): Promise<ImmediateClaim> => ({
+    ...{ claimId, leaseId: await stage().openLease(), count: 1 },
     ...{ queueIds: [queueId], hints: [{ queueId, weight: 5, afterSeq: 0 }] },
   });
   /** For a worker that waits for it. */
   const put = async (queueId: number, by = producer) => {
     const job = stage().job(queueId);
-    await by.flush([job], { notice: null, claim: await claimOf(queueId) });
+    await by.flush([job], { notice: null, claim: await claimOf(queueId, job.id) });
   };
   const tallies = () =>
     stage().sql<{ queue: number; jobs: number; fresh: boolean }>(
@@ -117,7 +116,7 @@ export const tally: Topic = (stage) => {
     const lose = async (to: number, how: "loseAnswer" | "loseQuestion") => {
       const job = stage().job(to);
       void (how === "loseAnswer" ? proxy.loseAnswer("client", job.id) : proxy.loseQuestion(job.id));
-      await producer.flush([job], { notice: null, claim: await claimOf(to) });
+      await producer.flush([job], { notice: null, claim: await claimOf(to, job.id) });
       jobs.push(job.id);
     };
     await producer.flush(stage().jobs(other, 1), { notice: null });

@@ -41,15 +41,15 @@ export const runtimeColumn = 6;
 /** What every job has. */
 export const common = 5;
 
-export const parameter = (i: number) => `$${firstColumn + i}`;
+export const parameter = (i: number, from = firstColumn) => `$${from + i}`;
 export const columnsOf = ({ rare }: { readonly rare: boolean }) =>
   rare ? columns : columns.slice(0, common);
 export const namesOf = (of: readonly Column[]) => of.map(({ name }) => name).join(", ");
 
-export const valuesOf = (of: readonly Column[], differs: number) =>
+export const valuesOf = (of: readonly Column[], differs: number, from = firstColumn) =>
   of
     .map(({ name, type, stored = (value) => value }, i) =>
-      stored((differs & (1 << i)) === 0 ? `${parameter(i)}::${type}` : `r.${name}`),
+      stored((differs & (1 << i)) === 0 ? `${parameter(i, from)}::${type}` : `r.${name}`),
     )
     .join(", ");
 

@@ -19,23 +19,40 @@ import { offerStands } from "./offers.ts";
 import { type Statement, statement } from "./statement.ts";
 import { tallied } from "./tally.ts";
 
+/** Each parameter costs a pickup some microseconds, so there are no more than it needs; these come first, ... */
+const [notice, jobId, payload] = ["$3::text", "$4::uuid", "$5::json"];
+/** ... then the columns, and then what each way has of its own. */
+const firstColumn = 6;
+const column = (i: number) => parameter(i, firstColumn);
+const [queueId, weight] = [`${column(0)}::int`, `${column(1)}::smallint`];
+
+const announced = `when not yes and ${notice} is not null then pg_notify(@channel, ${notice})`;
+
 const ways = {
-  /** For a worker of this process, which hears of it with the answer. */
+  /** For a worker of this process, which hears of it with the answer. The claim bears the id of its job. */
   claim: {
-    own: 3,
+    own: 2,
+    claimId: () => jobId,
     also: () => "",
-    notify: () =>
-      "case when not yes and $4::text is not null then pg_notify($3::text, $4::text) end",
+    notify: () => `case ${announced} end`,
   },
   /** For one elsewhere, which is told what it got. */
   hand: {
     own: 8,
-    also: ([, leaseId, , offerId, leftMs]: string[]) =>
+    claimId: (own: string[]) => `${own[7]}::uuid`,
+    also: ([leaseId, , offerId, leftMs]: string[]) =>
       ` and ${offerStands(`${leaseId}::uuid`, `${offerId}::uuid`, `${leftMs}::int`)}`,
-    notify: ([, , , , , channel, notice, job]: string[]) =>
-      `case when yes then pg_notify(${channel}::text,
-        ${notice}::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ${job}::text)
-      when $4::text is not null then pg_notify($3::text, $4::text) end`,
+    notify: ([
+      ,
+      ,
+      ,
+      ,
+      channel,
+      handed,
+      job,
+    ]: string[]) => `case when yes then pg_notify(${channel}::text,
+        ${handed}::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ${job}::text)
+      ${announced} end`,
   },
 };
 
@@ -51,26 +68,26 @@ interface Shape {
 // Every pickup there waits for this, so it says nothing that most jobs do not need.
 function flushOneAnd(way: Way, { rare, tally }: Shape): Statement {
   const stored = columnsOf({ rare });
-  const { own, also, notify } = ways[way];
-  const parameters = Array.from({ length: own }, (_, n) => parameter(stored.length + n));
-  const [claimId, leaseId, afterSeq] = parameters;
-  const deadline = rare ? `now() + ${parameter(runtimeColumn)}::int * interval '1 ms'` : "null";
-  const yes = `${clearOf("$8::int", "$9::smallint", `${afterSeq}::bigint`)}${also(parameters)}`;
+  const { own, also, notify, claimId } = ways[way];
+  const parameters = Array.from({ length: own }, (_, n) => column(stored.length + n));
+  const [leaseId, afterSeq] = parameters;
+  const deadline = rare ? `now() + ${column(runtimeColumn)}::int * interval '1 ms'` : "null";
+  const yes = `${clearOf(queueId, weight, `${afterSeq}::bigint`)}${also(parameters)}`;
   return statement(
     `flush_one_and_${way}${rare ? "_rare" : ""}${tally ? "_tally" : ""}`,
-    `with ${fenceAnd(`, ${yes} as yes`, tally ? tallied("$8::int") : "")},
+    `with ${fenceAnd(`, ${yes} as yes`, tally ? tallied(queueId) : "")},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
       ${namesOf(stored)})
-    select $6::uuid, base + 1, now(), now(), $7::json, case when yes then ${claimId}::uuid end, yes::int, yes::int,
-      case when yes then now() end, ${valuesOf(stored, 0)}
+    select ${jobId}, base + 1, now(), now(), ${payload}, case when yes then ${claimId(parameters)} end, yes::int,
+      yes::int, case when yes then now() end, ${valuesOf(stored, 0, firstColumn)}
     from fence
   ),
   claimed as (
     insert into millrace.claim (id, lease_id, deadline, job_ids)
-    select ${claimId}::uuid, ${leaseId}::uuid, ${deadline}, array[$6::uuid] from fence where yes
-  )${tally ? "" : `,\n  counted as (${countAlike("$8::int", "$5::bigint")})`}
-  select yes, (base + $5::bigint)::float8, ${flushedMs}, ${notify(parameters)} from fence`,
+    select ${claimId(parameters)}, ${leaseId}::uuid, ${deadline}, array[${jobId}] from fence where yes
+  )${tally ? "" : `,\n  counted as (${countAlike(queueId, "1")})`}
+  select yes, (base + 1)::float8, ${flushedMs}, ${notify(parameters)} from fence`,
   );
 }
 
@@ -86,12 +103,10 @@ const flushOne = {
 function oneFlush(way: Way, flush: Flush, tally: boolean, own: readonly string[]): ShapedFlush {
   const job = flush.jobs[0] as NewJob;
   const rare = hasRare(job);
-  const { flushNo, producer, channel, notice } = flush;
-  const { queueId, weight, maxAttempts } = job;
   // Spelled out, as hasRare is.
   const values: (string | null)[] = [
-    ...[String(flushNo), producer, channel, notice, "1", job.id, oneLine(job.payload)],
-    ...[String(queueId), String(weight), String(maxAttempts), job.type, job.tenant],
+    ...[String(flush.flushNo), flush.producer, flush.notice, job.id, oneLine(job.payload)],
+    ...[String(job.queueId), String(job.weight), String(job.maxAttempts), job.type, job.tenant],
   ];
   if (rare) for (const { of } of rareColumns) values.push(textOf(of(job)));
   for (const value of own) values.push(value);
@@ -104,7 +119,7 @@ function oneFlush(way: Way, flush: Flush, tally: boolean, own: readonly string[]
 /** For one job and one hint. */
 export function claimedFlush(flush: Flush, claim: ImmediateClaim, tally: boolean): ShapedFlush {
   const afterSeq = String(claim.hints[0]?.afterSeq ?? 0);
-  return oneFlush("claim", flush, tally, [claim.claimId, claim.leaseId, afterSeq]);
+  return oneFlush("claim", flush, tally, [claim.leaseId, afterSeq]);
 }
 
 /** For one job. */
@@ -112,7 +127,7 @@ export function handedFlush(flush: Flush, handover: Handover, tally: boolean): S
   const { claimId, leaseId, offerId, afterSeq, leaseLeftMs, channel, texts } = handover;
   const [text] = texts;
   const notice = handedText({ claimId, leaseId, jobId: flush.jobs[0]?.id ?? "" });
-  const claimed = [claimId, leaseId, String(afterSeq), offerId, String(leaseLeftMs)];
+  const claimed = [leaseId, String(afterSeq), offerId, String(leaseLeftMs)];
   const told = [channel, notice, text === undefined ? "" : `\n${text}`];
-  return oneFlush("hand", flush, tally, [...claimed, ...told]);
+  return oneFlush("hand", flush, tally, [...claimed, ...told, claimId]);
 }

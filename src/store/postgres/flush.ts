@@ -158,7 +158,8 @@ export interface FlushedAndClaimed {
 
 /** One job, for a worker that looks in one place for older ones: the shortest statements are for these. */
 export const isLone = (jobs: readonly NewJob[], claim: ImmediateClaim | undefined): boolean =>
-  jobs.length === 1 && (claim === undefined || claim.hints.length === 1);
+  jobs.length === 1 &&
+  (claim === undefined || (claim.hints.length === 1 && claim.claimId === jobs[0]?.id));
 
 /** For a worker of this process; with `tally` a lone job is counted in the producer's row. */
 export function claiming(flush: Flush, claim: ImmediateClaim, tally: boolean): ShapedFlush {
