@@ -22,6 +22,10 @@ export function quantile(values, q) {
 const round = (value, digits) =>
   value === null || value === undefined ? null : Number(value.toFixed(digits));
 
+// A shared machine is quick for some seconds and slow for others: what is compared across systems gets more rounds.
+export const manyRounds = ({ rounds, tiny, leadingOnly }) =>
+  tiny || leadingOnly ? rounds : Math.max(5, rounds);
+
 // entries: { scenario, system, config, measure() → sample }
 export async function interleave(context, entries, rounds) {
   const samples = entries.map(() => []);

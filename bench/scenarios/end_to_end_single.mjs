@@ -1,5 +1,5 @@
 import { endToEnd } from "../measure.mjs";
-import { interleave } from "../rounds.mjs";
+import { interleave, manyRounds } from "../rounds.mjs";
 import { entriesOf } from "./entries.mjs";
 
 export const names = ["end_to_end_single"];
@@ -9,5 +9,5 @@ export async function run(context) {
   const entries = await entriesOf(context, "end_to_end_single", ["single"], (system, config) =>
     endToEnd(context.lab, system, config, context.scaled(config.counts.end_to_end)),
   );
-  return interleave(context, entries, context.rounds);
+  return interleave(context, entries, manyRounds(context));
 }

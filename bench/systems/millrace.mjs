@@ -1,6 +1,6 @@
 import { defineJob, Millrace } from "../dist/index.js";
 
-const counts = { enqueue: 200_000, drain: 200_000, end_to_end: 200_000 };
+const counts = { enqueue: 200_000, drain: 200_000, end_to_end: 100_000 };
 
 export const modes = {
   single: [{ label: "enqueue, 200 in flight, concurrency 200", counts, concurrency: 200 }],
