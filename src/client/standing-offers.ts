@@ -25,6 +25,8 @@ const readAfterMs = 100;
 const readLastAfterMs = 2_000;
 /** Order is looked after; who commits later than this may be overtaken. */
 const trailMs = 30;
+/** What comes in smaller ones is no stream: its callers need not wait for anybody. */
+const smallFlush = 8;
 const shortestPauseMs = 10;
 const longestPauseMs = 320;
 
@@ -49,7 +51,7 @@ export class StandingOffers {
 
   /** How long these should wait, so that whoever is to take them keeps up. */
   waitMs(jobs: readonly NewJob[]): number {
-    if (jobs.length < 2 || this.#isPausing) return 0;
+    if (jobs.length <= smallFlush || this.#isPausing) return 0;
     const waits = this.#fitting(jobs).map((offer) => this.#waitFor(offer, jobs.length));
     return waits.length === 0 ? 0 : Math.min(...waits);
   }

@@ -178,7 +178,7 @@ test("several jobs go together if they are alike and somebody would take so many
   expect(texts.length).toBe(1);
 });
 
-test("a stream waits for a worker that is about to be full; a lone job does not", async () => {
+test("a stream waits for a worker that is about to be full; a few jobs do not", async () => {
   const offers = known([offer()]);
   await offers.read();
   const { standing } = offers;
@@ -194,6 +194,9 @@ test("a stream waits for a worker that is about to be full; a lone job does not"
   expect(standing.waitMs(several(50, { type: "other" }))).toBe(0);
   await offers.pass(15);
   expect(standing.waitMs(several(50))).toBe(0);
+  send(200);
+  expect(standing.waitMs(several(9))).toBeGreaterThan(0);
+  expect(standing.waitMs(several(8))).toBe(0);
 });
 
 test("of two workers the one with room is chosen, and nobody is waited for", async () => {
