@@ -144,7 +144,7 @@ export interface FlushOptions {
   /** What to tell listeners with the commit. */
   readonly notice: string | null;
   readonly claim?: ImmediateClaim | undefined;
-  /** For one job; without it, or when it is refused, the notice is told. */
+  /** Without it, or when it is refused, the notice is told. */
   readonly handover?: Handover | undefined;
   /** All of these jobs or none: the first refusal is thrown. */
   readonly atomic?: boolean;

@@ -42,17 +42,12 @@ const ways = {
     claimId: (own: string[]) => `${own[7]}::uuid`,
     also: ([leaseId, , offerId, leftMs]: string[]) =>
       ` and ${offerStands(`${leaseId}::uuid`, `${offerId}::uuid`, `${leftMs}::int`)}`,
-    notify: ([
-      ,
-      ,
-      ,
-      ,
-      channel,
-      handed,
-      job,
-    ]: string[]) => `case when yes then pg_notify(${channel}::text,
+    notify: (own: string[]) => {
+      const [channel, handed, job] = own.slice(4);
+      return `case when yes then pg_notify(${channel}::text,
         ${handed}::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ${job}::text)
-      ${announced} end`,
+      ${announced} end`;
+    },
   },
 };
 
