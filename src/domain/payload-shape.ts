@@ -5,7 +5,7 @@
 import { embeddedValueKind } from "./embedded-content.ts";
 import { renderPath } from "./payload-path.ts";
 import { isPlainWords } from "./plain-words.ts";
-import { isStandIn, judgeKey, type KeyVerdict } from "./sensitive-keys.ts";
+import { isStandIn, judgeKey, judgeKeyAt, type KeyVerdict } from "./sensitive-keys.ts";
 import { isCardNumber, secretValueKind } from "./sensitive-values.ts";
 
 export type ShapeRule =
@@ -66,6 +66,7 @@ interface Walk {
 }
 
 const noKey = judgeKey("");
+const isOwn = Object.prototype.hasOwnProperty;
 
 export const inspect = (payload: unknown, options: InspectOptions = {}): Violation[] =>
   survey(payload, options).found;
@@ -137,17 +138,17 @@ function visitProperties(
   depth: number,
   parent: KeyVerdict,
 ): void {
-  const keys = Object.keys(value);
-  walk.keys += keys.length;
-  if (walk.keys > walk.limits.maxKeys) stop(walk, "too_many_keys");
-  for (const key of keys) {
+  for (const key in value) {
+    // Asked like this the engine knows the answer for most objects without looking.
+    if (!isOwn.call(value, key)) continue;
+    if (++walk.keys > walk.limits.maxKeys) stop(walk, "too_many_keys");
     if (walk.stopped) return;
     const child = value[key];
     // JSON leaves such a property out, and reading it back gives undefined again.
     if (child === undefined) continue;
     walk.bytes += key.length + 3;
     walk.steps[depth] = key;
-    const own = judgeKey(key);
+    const own = judgeKeyAt(walk.keys, key);
     if (own.secretItself !== undefined) {
       report(walk, "sensitive_value", depth + 1, own.secretItself);
     }

@@ -214,6 +214,22 @@ export function judgeKey(key: string): KeyVerdict {
   return remember(key, verdict);
 }
 
+const places = 128;
+const lastKeys: string[] = new Array(places).fill("");
+const lastVerdicts: KeyVerdict[] = new Array(places).fill(judgeKey(""));
+
+/** The same for the key at some place of a payload, where the payload before often had the same one. */
+export function judgeKeyAt(place: number, key: string): KeyVerdict {
+  const at = place % places;
+  if (lastKeys[at] === key) return lastVerdicts[at] as KeyVerdict;
+  const verdict = judgeKey(key);
+  if (verdict.masked !== true) {
+    lastKeys[at] = key;
+    lastVerdicts[at] = verdict;
+  }
+  return verdict;
+}
+
 function remember(key: string, verdict: KeyVerdict): KeyVerdict {
   if (newest.size >= newestAtMost) {
     older = newest;
