@@ -1,5 +1,6 @@
+import { Writable } from "node:stream";
 import { expect, test } from "vitest";
-import { runMessage } from "../../src/store/postgres/run-message.ts";
+import { MessageBuffer, runMessage, sendRun } from "../../src/store/postgres/run-message.ts";
 
 /** As the protocol's documentation has it: a letter, the length of the rest, the rest. */
 function message(letter: string, ...parts: Buffer[]): Buffer {
@@ -40,6 +41,46 @@ test.each([
   ["what is just short and just long", ["x".repeat(100), "é".repeat(101), "€".repeat(100)]],
   ["what is very long", ["ü".repeat(70_000), null, "y".repeat(300_000)]],
 ])("a run with %s is told as the protocol wants it", (_, values) => {
+  const buffer = new MessageBuffer();
   for (const statement of ["flush_one", "ñame"])
-    expect(runMessage(statement, values).equals(spoken(statement, values))).toBe(true);
+    expect(runMessage(statement, values, buffer).equals(spoken(statement, values))).toBe(true);
+});
+
+test("a text in pieces is told as one", () => {
+  for (const pieces of [[], ["a"], ["ü", "", "€𝄞"], ["x".repeat(60_000), "ü".repeat(1_500_000)]]) {
+    const told = runMessage("flush", ["1", pieces, null], new MessageBuffer());
+    expect(told.equals(spoken("flush", ["1", pieces.join(""), null]))).toBe(true);
+  }
+});
+
+/** Reads what comes when it is told to, and tells where it lay. */
+function streamThat(takes: "at once" | "later") {
+  const taken: string[] = [];
+  const places = new Set<ArrayBufferLike>();
+  const waiting: (() => void)[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      const take = () => {
+        taken.push(chunk.toString());
+        places.add(chunk.buffer);
+        done();
+      };
+      if (takes === "at once") take();
+      else waiting.push(take);
+    },
+  });
+  return { stream, taken, places, waiting };
+}
+
+test.each(["at once", "later"] as const)("what is taken %s is what was sent", async (takes) => {
+  const { stream, taken, places, waiting } = streamThat(takes);
+  const buffer = new MessageBuffer();
+  const values = ["first", "second", "third"];
+  for (const value of values) sendRun(stream, buffer, "s", [value]);
+  while (taken.length < values.length) {
+    waiting.shift()?.();
+    await new Promise(setImmediate);
+  }
+  expect(taken).toEqual(values.map((value) => spoken("s", [value]).toString()));
+  expect(places.size).toBe(takes === "at once" ? 1 : values.length);
 });

@@ -3,6 +3,7 @@
 import type { NewJob } from "../store.ts";
 import type { Flush } from "./flush-parts.ts";
 import { oneLine } from "./job-columns.ts";
+import { lettersPerPiece, type Text } from "./run-message.ts";
 import type { Statement } from "./statement.ts";
 
 export interface Column {
@@ -69,20 +70,25 @@ export function textOf(value: ReturnType<Column["of"]>): string | null {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-export function idsAndPayloads(jobs: readonly NewJob[]): [string, string] {
+export function idsAndPayloads(jobs: readonly NewJob[]): [string, Text] {
   const [first, second] = jobs;
   if (first !== undefined && second === undefined) return [first.id, oneLine(first.payload)];
+  const pieces: string[] = [];
   let ids = "{";
   let lines = "";
   for (const job of jobs) {
-    if (job !== jobs[0]) {
+    if (job !== first) {
       ids += ",";
       lines += "\n";
     }
     ids += job.id;
     lines += oneLine(job.payload);
+    if (lines.length < lettersPerPiece) continue;
+    pieces.push(lines);
+    lines = "";
   }
-  return [`${ids}}`, lines];
+  pieces.push(lines);
+  return [`${ids}}`, pieces];
 }
 
 /** The columns that are not common. */
@@ -95,5 +101,5 @@ export const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush)
 
 export interface ShapedFlush {
   readonly source: Statement;
-  readonly values: (string | null)[];
+  readonly values: (Text | null)[];
 }

@@ -2,7 +2,7 @@
 // statement does not need. Which types its columns have is asked for once per connection, not with every run.
 
 import type pg from "pg";
-import { runMessage } from "./run-message.ts";
+import { MessageBuffer, sendRun, type Text } from "./run-message.ts";
 import { hotReaderOf } from "./value-readers.ts";
 
 type Read = (text: string) => unknown;
@@ -13,22 +13,29 @@ interface Wire extends pg.Connection {
   readonly submittedNamedStatements: Record<string, string | undefined>;
 }
 
-export type Value = string | number | boolean | null | undefined;
+export type Value = Text | number | boolean | null | undefined;
 
-type Columns = Map<string, readonly Read[]>;
+/** What a connection has for its runs: the columns of its statements, and where messages are written. */
+class Known {
+  readonly columns = new Map<string, readonly Read[]>();
+  readonly buffer = new MessageBuffer();
+}
 
-const knownOf = new WeakMap<pg.Connection, Columns>();
+const knownOf = new WeakMap<pg.Connection, Known>();
 
-function columnsOf(connection: pg.Connection): Columns {
-  const known: Columns = knownOf.get(connection) ?? new Map();
+function knownBy(connection: pg.Connection): Known {
+  const known = knownOf.get(connection) ?? new Known();
   knownOf.set(connection, known);
   return known;
 }
 
-const textOf = (value: Value): string | null =>
-  value === null || value === undefined || typeof value === "string"
+const textOf = (value: Value): Text | null =>
+  value === null || value === undefined || typeof value === "string" || typeof value === "object"
     ? (value ?? null)
     : String(value);
+
+const joined = (text: Text | null): string | null =>
+  text === null || typeof text === "string" ? text : text.join("");
 
 /** May be told more than once: the first time counts. */
 type Done = (error: unknown, rows: unknown[][], run: PreparedRun) => void;
@@ -40,7 +47,7 @@ export class PreparedRun implements pg.Submittable {
   readonly text: string;
   readonly #values: readonly Value[];
   readonly #done: Done;
-  #known: Columns | null = null;
+  #known: Known | null = null;
   #columns: readonly Read[] | null = null;
   readonly #rows: unknown[][] = [];
   #error: unknown;
@@ -59,13 +66,14 @@ export class PreparedRun implements pg.Submittable {
   submit(connection: pg.Connection): void {
     const wire = connection as Wire;
     const { name, text } = this;
-    this.#known = columnsOf(wire);
-    this.#columns = this.#known.get(name) ?? null;
+    const known = knownBy(wire);
+    this.#known = known;
+    this.#columns = known.columns.get(name) ?? null;
     const values = this.#values.map(textOf);
     const isParsed =
       (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
     if (isParsed && this.#columns !== null) {
-      wire.stream.write(runMessage(name, values));
+      sendRun(wire.stream, known.buffer, name, values);
       return;
     }
     wire.stream.cork();
@@ -73,7 +81,7 @@ export class PreparedRun implements pg.Submittable {
       wire.parse({ name, text, types: [] }, true);
       wire.submittedNamedStatements[name] = text;
     }
-    wire.bind({ statement: name, values }, true);
+    wire.bind({ statement: name, values: values.map(joined) }, true);
     if (this.#columns === null) wire.describe(portal, true);
     wire.execute(null, true);
     wire.sync();
@@ -82,7 +90,7 @@ export class PreparedRun implements pg.Submittable {
 
   handleRowDescription({ fields }: { readonly fields: readonly pg.FieldDef[] }): void {
     this.#columns = fields.map(({ dataTypeID }) => hotReaderOf(dataTypeID));
-    this.#known?.set(this.name, this.#columns);
+    this.#known?.columns.set(this.name, this.#columns);
   }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {

@@ -1,6 +1,8 @@
 // What a prepared statement is run with, as one piece: Bind, Execute and Sync of PostgreSQL's protocol, all values
 // as text. The driver writes each of them apart, and joins them again on the way out.
 
+import type { Writable } from "node:stream";
+
 const bind = 0x42;
 const execute = [0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0];
 const sync = [0x53, 0, 0, 0, 4];
@@ -9,16 +11,68 @@ const end = Buffer.from([0, 0, ...execute, ...sync]);
 
 const lengthBytes = 4;
 const countBytes = 2;
-const shortLetters = 100;
+const mostBytesPerLetter = 3;
 
-/** At least as many as it has; of a long one exactly so many. */
-const roomFor = (text: string) =>
-  text.length <= shortLetters ? text.length * 3 : Buffer.byteLength(text);
+/** A text, or pieces of one that need not be joined to be sent. */
+export type Text = string | readonly string[];
 
-export function runMessage(name: string, values: readonly (string | null)[]): Buffer {
-  let room = 1 + lengthBytes + 1 + roomFor(name) + 1 + 2 * countBytes + end.length;
-  for (const value of values) room += lengthBytes + (value === null ? 0 : roomFor(value));
-  const message = Buffer.allocUnsafe(room);
+/** From so many letters on a piece is long enough: one of twice as many would be collected late and dearly. */
+export const lettersPerPiece = 50_000;
+
+const bytesOf = (text: string) => Buffer.byteLength(text);
+const lettersOf = ({ length }: string) => length;
+
+function measured(values: readonly (Text | null)[], measure: (text: string) => number): number {
+  let sum = 0;
+  for (const value of values) {
+    if (typeof value === "string") sum += measure(value);
+    else if (value !== null) for (const piece of value) sum += measure(piece);
+  }
+  return sum;
+}
+
+function write(message: Buffer, text: Text, at: number): number {
+  if (typeof text === "string") return message.write(text, at);
+  let length = 0;
+  for (const piece of text) length += message.write(piece, at + length);
+  return length;
+}
+
+/** What is never written to takes no memory, so this is room enough to write without counting. */
+const mostKept = 3 << 20;
+const none = Buffer.alloc(0);
+
+/** Where messages are written, one after the other. */
+export class MessageBuffer {
+  #bytes = none;
+
+  ofAtLeast(room: number): Buffer {
+    if (room <= this.#bytes.length) return this.#bytes;
+    const bytes = Buffer.allocUnsafeSlow(Math.ceil(room * 1.25));
+    if (room <= mostKept) this.#bytes = bytes;
+    return bytes;
+  }
+
+  /** What was written last is still on its way. */
+  leave(): void {
+    this.#bytes = none;
+  }
+}
+
+/** At least as many bytes as it takes; of what is very long exactly so many. */
+function roomFor(name: string, values: readonly (Text | null)[]): number {
+  const frame = 1 + lengthBytes + 1 + bytesOf(name) + 1 + 2 * countBytes + end.length;
+  const lengths = values.length * lengthBytes;
+  const most = frame + lengths + mostBytesPerLetter * measured(values, lettersOf);
+  return most <= mostKept ? most : frame + lengths + measured(values, bytesOf);
+}
+
+export function runMessage(
+  name: string,
+  values: readonly (Text | null)[],
+  buffer: MessageBuffer,
+): Buffer {
+  const message = buffer.ofAtLeast(roomFor(name, values));
   message[0] = bind;
   let at = message.writeUInt8(0, 1 + lengthBytes); // the portal without a name
   at += message.write(name, at);
@@ -26,11 +80,21 @@ export function runMessage(name: string, values: readonly (string | null)[]): Bu
   at = message.writeUInt16BE(0, at);
   at = message.writeUInt16BE(values.length, at);
   for (const value of values) {
-    const length = value === null ? -1 : message.write(value, at + lengthBytes);
+    const length = value === null ? -1 : write(message, value, at + lengthBytes);
     message.writeInt32BE(length, at);
     at += lengthBytes + Math.max(0, length);
   }
   message.writeInt32BE(at + countBytes - 1, 1);
   at += end.copy(message, at);
   return message.subarray(0, at);
+}
+
+export function sendRun(
+  stream: Writable,
+  buffer: MessageBuffer,
+  name: string,
+  values: readonly (Text | null)[],
+): void {
+  stream.write(runMessage(name, values, buffer));
+  if (stream.writableLength > 0) buffer.leave();
 }
