@@ -6,7 +6,7 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { areAlike } from "../store/alike.ts";
 import type { Flushed, Handover, NewJob, Offer, Seen } from "../store/store.ts";
-import { jobText, jobTexts } from "../worker/fresh-job.ts";
+import { jobText, jobTexts } from "../worker/job-texts.ts";
 import { Trails } from "../worker/trails.ts";
 import { Pace } from "./pace.ts";
 

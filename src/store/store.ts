@@ -195,6 +195,8 @@ export interface WorkerSession {
   replay(claimId: string): Promise<Claimed>;
   /** Finds nothing unless the claim was made for that lease. */
   handed(claim: HandedClaim): Promise<Claimed>;
+  /** Texts of long payloads, in the order of their ids; those that are not there are left out. */
+  payloads(ids: readonly string[]): Promise<string[]>;
   settle(settlements: readonly Settlement[], worker: string, process: string): Promise<Settled>;
   close(): Promise<void>;
 }

@@ -2,8 +2,9 @@
 // us. Both are known by their id, and reading them twice gives the same jobs.
 
 import type { Events } from "../runtime/events.ts";
-import type { ClaimRequest, HandedClaim, WorkerSession } from "../store/store.ts";
+import type { Claimed, ClaimRequest, HandedClaim, WorkerSession } from "../store/store.ts";
 import type { Fetcher } from "./fetcher.ts";
+import { namedIn, withPayloads } from "./fresh-job.ts";
 import type { HeldJob, HeldJobs } from "./held-jobs.ts";
 
 /** Enough to ask for it again. */
@@ -56,16 +57,23 @@ export class ClaimReader {
   }
 
   async #readHanded(claim: HandedClaim): Promise<void> {
-    const { session, fetcher, held, worker, events, leaseId, deliverHanded, settled } =
-      this.#options;
+    const { fetcher, held, worker, events, leaseId, deliverHanded, settled } = this.#options;
     // Under a lease that was lost meanwhile, whatever it brought belongs to others.
     const ours = claim.leaseId === leaseId();
-    const { jobs } = ours ? await session.handed(claim) : { jobs: [] };
+    const jobs = ours ? await this.#jobsOf(claim) : [];
     this.#handed.shift();
     for (const { queueId, weight, seq } of jobs) fetcher.note(queueId, weight, seq);
     const kept = deliverHanded(held.add(claim.claimId, claim.leaseId, jobs));
     events.emit("handover.received", { worker, claim: claim.claimId, jobs: jobs.length, kept });
     settled();
+  }
+
+  /** If it is told which jobs they are, only their payloads are asked for. */
+  async #jobsOf(claim: HandedClaim): Promise<Claimed["jobs"]> {
+    const { session } = this.#options;
+    const ids = namedIn(claim);
+    const jobs = ids === null ? null : withPayloads(claim, ids, await session.payloads(ids));
+    return jobs ?? (await session.handed(claim)).jobs;
   }
 
   async #replay(lost: LostClaim): Promise<void> {

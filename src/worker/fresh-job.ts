@@ -1,63 +1,10 @@
-// Jobs that were claimed by the flush that stored them: as they are then, and as a text that goes with their
-// notice.
+// Jobs that were claimed by the flush that stored them, as they are then: in the process that stored them, and out of
+// the notice for a worker elsewhere.
 
-import type { ClaimedJob, JobMeta, Place } from "../domain/job.ts";
-import type { Timeline } from "../domain/timeline.ts";
-import { areLong } from "../store/long-payloads.ts";
+import type { ClaimedJob } from "../domain/job.ts";
 import type { FreshJobs, HandedClaim, NewJob } from "../store/store.ts";
-
-/** 8,000 are the most that a notice may have, with what the flush adds. */
-const mostBytes = 7_700;
-const mostLetters = 7_000;
-
-/** One job, whatever it is like; none: it is too long, and has to be read. */
-export function jobText({ payload, ...others }: NewJob): string[] {
-  if (payload.length > mostLetters) return [];
-  const text = `${JSON.stringify(others)}\n${payload}`;
-  return Buffer.byteLength(text) > mostBytes ? [] : [text];
-}
-
-/** Jobs that differ in id and payload only; null: they are too long. */
-export function jobTexts(jobs: readonly NewJob[], letters = mostLetters): string[] | null {
-  const [first] = jobs;
-  if (first === undefined || areLong(jobs)) return null;
-  const { type, tenant, queueId, weight, maxAttempts } = first;
-  const common = JSON.stringify({ type, tenant, queueId, weight, maxAttempts });
-  const texts: string[] = [];
-  for (let from = 0; from < jobs.length; ) {
-    const to = endOfText(jobs, from, letters - common.length);
-    if (to === from) return null;
-    const text = textOf(jobs, common, from, to);
-    // Letters have up to three bytes.
-    if (Buffer.byteLength(text) > mostBytes)
-      return letters === mostLetters ? jobTexts(jobs, mostLetters / 3) : null;
-    texts.push(text);
-    from = to;
-  }
-  return texts;
-}
-
-const idLength = 36;
-
-function endOfText(jobs: readonly NewJob[], from: number, letters: number): number {
-  let length = 0;
-  for (let to = from; to < jobs.length; to++) {
-    length += (jobs[to]?.payload.length ?? 0) + idLength + 1;
-    if (length > letters) return to;
-  }
-  return jobs.length;
-}
-
-function textOf(jobs: readonly NewJob[], common: string, from: number, to: number): string {
-  let ids = "";
-  let payloads = "";
-  for (let i = from; i < to; i++) {
-    const { id, payload } = jobs[i] as NewJob;
-    ids += id;
-    payloads += i === from ? payload : `,${payload}`;
-  }
-  return `${common}\n${ids}\n[${payloads}]`;
-}
+import { type AlikeJob, alikeOf, LongJob, noMeta, noTimeline, ShortJob } from "./alike-jobs.ts";
+import { idLength } from "./job-texts.ts";
 
 export type FreshJob = ClaimedJob & { readonly weight: number };
 
@@ -81,19 +28,55 @@ function parseOne(claimId: string, jobId: string, { texts }: FreshJobs, at: Date
 
 function parseSeveral(claimId: string, { texts, tids, seq }: FreshJobs, at: Date) {
   const places = tids?.split(";") ?? [];
-  const jobs: FreshJob[] = [];
+  const jobs: AlikeJob[] = [];
   for (const text of texts) {
     const [common = "", ids = "", payloads = ""] = text.split("\n", 3);
-    const job = JSON.parse(common);
+    // They are elsewhere.
+    if (payloads === "") return null;
+    const alike = alikeOf(common, claimId, at);
     const all: unknown[] = JSON.parse(payloads);
     if (ids.length !== all.length * idLength) return null;
     for (const [i, payload] of all.entries()) {
       const id = ids.slice(i * idLength, (i + 1) * idLength);
-      const place = { tid: places[jobs.length] ?? "", seq: seq + jobs.length };
-      jobs.push(claimedWith(id, job, payload, claimId, at, place));
+      const n = jobs.length;
+      jobs.push(new ShortJob(id, places[n] ?? "", seq + n, alike, payload));
     }
   }
   return jobs.length === places.length ? jobs : null;
+}
+
+const areIds = /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})+$/;
+
+/** Jobs whose payloads have to be read; null: they have come along, or it is not told which jobs they are. */
+export function namedIn({ jobId, fresh }: HandedClaim): string[] | null {
+  if (jobId !== null || fresh === undefined) return null;
+  const all: string[] = [];
+  for (const text of fresh.texts) {
+    const [, ids = "", payloads] = text.split("\n", 3);
+    if (!areIds.test(ids) || payloads !== undefined) return null;
+    for (let i = 0; i < ids.length; i += idLength) {
+      const id = ids.slice(i, i + idLength);
+      if (id <= (all.at(-1) ?? "")) return null;
+      all.push(id);
+    }
+  }
+  return all;
+}
+
+/** The jobs with what was found; null: that is not all of them. */
+export function withPayloads(
+  { claimId, fresh }: HandedClaim,
+  ids: readonly string[],
+  payloads: readonly string[],
+): AlikeJob[] | null {
+  const places = fresh?.tids?.split(";") ?? [];
+  if (fresh === undefined || ids.length !== payloads.length || ids.length !== places.length)
+    return null;
+  const [common = ""] = fresh.texts[0]?.split("\n", 1) ?? [];
+  const alike = alikeOf(common, claimId, new Date(fresh.at * 1_000));
+  return ids.map(
+    (id, i) => new LongJob(id, places[i] ?? "", fresh.seq + i, alike, payloads[i] ?? ""),
+  );
 }
 
 const claimedAsStored = (job: NewJob, claimId: string, at: Date): FreshJob =>
@@ -102,22 +85,11 @@ const claimedAsStored = (job: NewJob, claimId: string, at: Date): FreshJob =>
 /** All but the time, which is told with the answer. */
 export function claimedLater(job: NewJob, claimId: string): (at: Date) => FreshJob {
   const payload = JSON.parse(job.payload);
-  return (at) => claimedWith(job.id, job, payload, claimId, at, undefined);
+  return (at) => claimedWith(job, payload, claimId, at);
 }
 
-const noMeta: JobMeta = Object.freeze({});
-const noTimeline: Timeline = Object.freeze([]);
-
-const claimedWith = (
-  id: string,
-  job: Omit<NewJob, "id" | "payload">,
-  payload: unknown,
-  claimId: string,
-  at: Date,
-  place: Place | undefined,
-): FreshJob => ({
-  id,
-  place,
+const claimedWith = (job: NewJob, payload: unknown, claimId: string, at: Date): FreshJob => ({
+  id: job.id,
   token: { claimId, claimNo: 1 },
   type: job.type,
   queueId: job.queueId,
@@ -127,8 +99,8 @@ const claimedWith = (
   crashCount: 0,
   maxRuntimeMs: job.maxRuntimeMs ?? null,
   payload,
-  correlationId: job.correlationId ?? id,
-  idempotencyKey: job.key ?? id,
+  correlationId: job.correlationId ?? job.id,
+  idempotencyKey: job.key ?? job.id,
   reference: job.reference ?? null,
   meta: job.meta ?? noMeta,
   timeline: noTimeline,

@@ -121,25 +121,31 @@ export class Handovers {
   /** Somebody says that this claim was made for a worker. */
   heard(claim: HandedClaim): void {
     const { held, lease, hand } = this.#options;
-    if (claim.leaseId !== lease.leaseId || held.holds(claim.claimId)) return;
-    held.expect(claim.claimId);
+    const { claimId, leaseId, jobId } = claim;
+    if (leaseId !== lease.leaseId || held.holds(claimId)) return;
+    held.expect(claimId);
     const open = () => {
-      if (!this.#openNow(claim)) hand(claim);
+      // One from before the last renewal but one may have been given back: nothing that is told of it counts.
+      if (!this.#isNew(claim)) hand({ claimId, leaseId, jobId });
+      else if (!this.#openNow(claim)) hand(claim);
     };
     // A renewal under way does not list it, and may give it back; none that begins later does.
     if (lease.renewing === null) open();
     else lease.renewing.then(open, open);
   }
 
+  #isNew({ leaseId, fresh }: HandedClaim): boolean {
+    const { lease } = this.#options;
+    return fresh !== undefined && leaseId === lease.leaseId && fresh.at >= lease.releasedBefore;
+  }
+
   /** Takes the jobs out of their notice; false: they have to be read. */
   #openNow(claim: HandedClaim): boolean {
-    const { held, lease, fetcher, events, worker, delivered } = this.#options;
+    const { held, fetcher, events, worker, delivered } = this.#options;
     const { claimId, leaseId, fresh } = claim;
-    if (fresh === undefined || leaseId !== lease.leaseId) return false;
-    if (!(fresh.at >= lease.releasedBefore)) return false;
     const jobs = parseFresh(claim);
     const last = jobs?.at(-1);
-    if (jobs === null || last === undefined) return false;
+    if (fresh === undefined || jobs === null || last === undefined) return false;
     fetcher.note(last.queueId, last.weight, fresh.seq + jobs.length - 1);
     const kept = this.deliver(held.add(claimId, leaseId, jobs));
     events.emit("handover.received", { worker, claim: claimId, jobs: jobs.length, kept });

@@ -36,6 +36,38 @@ export const handoverOfSeveral: Topic = (stage) => {
     expect(counts).toMatchObject({ enqueued: 1_000, completed: 1_000, depth: 0 });
   });
 
+  it("leaves long payloads apart, where the worker reads them by their ids", async () => {
+    const queueId = await stage().queue();
+    const offer = await offering(queueId);
+    const textOf = (n: number) => JSON.stringify({ n, text: "a longer text, ü ".repeat(60) });
+    const long = (count: number) =>
+      stage()
+        .jobs(queueId, count)
+        .map((job, n) => ({ ...job, payload: textOf(n) }));
+    const jobs = long(50);
+    const { made, ...claim } = await handAll(jobs, offer, { texts: ["x"] });
+    expect(made).toBe(true);
+    const ids = jobs.map(({ id }) => id);
+    const [stored] = await stage().sql(
+      `select (select count(*)::int from millrace.job where id = any ($1) and payload is null) as without,
+        (select count(*)::int from millrace.long_payload where job_id = any ($1)) as apart`,
+      [ids],
+    );
+    expect(stored).toEqual({ without: 50, apart: 50 });
+    const texts = jobs.map(({ payload }) => payload);
+    const { worker } = stage();
+    expect(await worker.payloads(ids)).toEqual(texts);
+    expect(await worker.payloads([...ids].reverse())).toEqual(texts);
+    expect(await worker.payloads([randomUUID()])).toEqual([]);
+    const { jobs: read } = await worker.handed(claim);
+    expect(read.map(({ payload }) => JSON.stringify(payload))).toEqual(texts);
+    expect(await stage().complete(read)).toBe(50);
+    // Stored as ready they lie there too.
+    const refused = long(201);
+    expect((await handAll(refused, offer, { texts: ["x"] })).made).toBe(false);
+    expect(await worker.payloads(refused.map(({ id }) => id))).toHaveLength(201);
+  });
+
   it("is refused for more jobs than the worker's claims may hold", async () => {
     const queueId = await stage().queue();
     const offer = await offering(queueId);

@@ -16,6 +16,7 @@ import {
 } from "../../src/store/postgres/flush.ts";
 import { findLapsed } from "../../src/store/postgres/lapsed.ts";
 import { renewLease } from "../../src/store/postgres/lease.ts";
+import { longPayloads } from "../../src/store/postgres/long-payload.ts";
 import { expireDue, promoteDue } from "../../src/store/postgres/promote.ts";
 import { settleJobs, settleLapsedJobs } from "../../src/store/postgres/settle.ts";
 import { takeTurn } from "../../src/store/postgres/turn.ts";
@@ -44,6 +45,7 @@ export interface PlanOptions {
 const planCacheModes = ["auto", "force_generic_plan", "force_custom_plan"];
 
 const batch = 20;
+const longPayload = JSON.stringify("a longer text ".repeat(60));
 /** Per statement of one batch: some rows are looked at more than once, and no more than that. */
 const mostRows = 12 * batch;
 const mostBuffers = 100 * batch;
@@ -187,18 +189,27 @@ export function planTests({ rows, statistics }: PlanOptions): void {
         ...{ atOnce: 100, most: 200 },
       };
       const handover = { ...offer, claimId: uuidv7(), afterSeq: claimedTo, texts: [""] };
+      const ways = { tally: false, payloadsApart: true };
       const jobs = stage.jobs(queueId, 1);
       await stage.lease.offer({ ...offer, queueIds: [queueId], types: null, hints: [] });
       await listener.stand(offer.leaseId, offer.channel);
       const handed = await explain("flush and hand", () =>
-        send(handing(request(7, jobs), handover, false)),
+        send(handing(request(7, jobs), handover, ways)),
       );
       expect(handed.claimedAt).not.toBeNull();
       const more = { ...handover, claimId: uuidv7() };
       const handedMore = await explain("flush and hand several", () =>
-        send(handing(request(8, stage.jobs(queueId, batch)), more, false)),
+        send(handing(request(8, stage.jobs(queueId, batch)), more, ways)),
       );
       expect(handedMore.claimedAt).not.toBeNull();
+      const long = stage.jobs(queueId, batch).map((job) => ({ ...job, payload: longPayload }));
+      const handedLong = await explain("flush and hand several long ones", () =>
+        send(handing(request(9, long), { ...handover, claimId: uuidv7(), most: 1_000 }, ways)),
+      );
+      expect(handedLong.claimedAt).not.toBeNull();
+      const ids = long.map(({ id }) => id);
+      const read = await explain("long payloads", () => longPayloads(connection, ids));
+      expect(read).toHaveLength(batch);
       await explain("handed several", () => handedClaim(connection, { ...more, jobId: null }));
       await explain("handed", () =>
         handedClaim(connection, { ...handover, jobId: jobs[0]?.id ?? "" }),

@@ -10,11 +10,16 @@ import { until } from "../support/until.ts";
 // A poll that never comes: what runs was handed over or announced.
 const instances = useMillrace({ pollMs: 600_000 });
 
-const streamed = async (producer: Millrace, job: HandoverStage["job"], count: number) => {
+const streamed = async (
+  producer: Millrace,
+  job: HandoverStage["job"],
+  count: number,
+  payloadOf: (n: number) => unknown = (n) => n,
+) => {
   const ids: string[] = [];
   let next = 0;
   const send = async () => {
-    while (next < count) ids.push((await producer.enqueue(job, next++)).id);
+    while (next < count) ids.push((await producer.enqueue(job, payloadOf(next++))).id);
   };
   await Promise.all(Array.from({ length: 20 }, send));
   return ids;
@@ -48,6 +53,22 @@ test("a stream of jobs is handed over by whole flushes, each job once and nothin
     [ids.at(-1)],
   );
   expect(worked).toMatchObject({ payload: 1_999, is_later: true });
+});
+
+test("a stream of long jobs is handed over too, each with its own payload", async () => {
+  const { producer, consumer, job, runs } = await handoverStage(instances, { concurrency: 50 });
+  const made = heardOf(producer, "handover.made");
+  const received = heardOf(consumer, "handover.received");
+  const payloadOf = (n: number) => ({ n, note: "a longer text, ü, ".repeat(60) });
+  const ids = await streamed(producer, job, 2_000, payloadOf);
+  await untilEnded(ids);
+  expect(made.filter(({ jobs }) => jobs > 1).length).toBeGreaterThan(0);
+  const sum = (events: readonly { jobs: number }[]) => events.reduce((n, { jobs }) => n + jobs, 0);
+  expect(sum(received)).toBe(sum(made));
+  const ran = runs.filter((payload) => typeof payload === "object") as { n: number }[];
+  expect(ran.sort((a, b) => a.n - b.n)).toEqual(upTo(2_000).map(payloadOf));
+  for (const row of await historyOf(ids))
+    expect(row).toMatchObject({ state: "completed", attempt: 1, crash_count: 0 });
 });
 
 test("a stream goes on when the connection that hears of it breaks, again and again", async () => {

@@ -14,6 +14,7 @@ import { createGate } from "../support/gate.ts";
 function stage(now = () => 0) {
   const held = new HeldJobs();
   const toRead: string[] = [];
+  const told: boolean[] = [];
   const delivered: HeldJob[] = [];
   const lease = {
     leaseId: randomUUID(),
@@ -39,7 +40,10 @@ function stage(now = () => 0) {
     deliver: (jobs) => void delivered.push(...jobs),
     release: () => {},
     delivered: () => {},
-    hand: ({ claimId }) => void toRead.push(claimId),
+    hand: ({ claimId, fresh }) => {
+      toRead.push(claimId);
+      told.push(fresh !== undefined);
+    },
   });
   const claim = (at?: number): HandedClaim => {
     const ids = { claimId: randomUUID(), leaseId: lease.leaseId, jobId: randomUUID() };
@@ -50,7 +54,7 @@ function stage(now = () => 0) {
     ...{ claimId: randomUUID(), leaseId: lease.leaseId, jobId: null },
     fresh: { texts, tids: "(0,1);(0,2)", at: 60, seq: 40 },
   });
-  return { handovers, held, lease, toRead, delivered, claim, several, fetcher };
+  return { handovers, held, lease, toRead, told, delivered, claim, several, fetcher };
 }
 
 test("a claim is registered as soon as it is heard of, and read after the renewal under way", async () => {
@@ -70,7 +74,7 @@ test("a claim is registered as soon as it is heard of, and read after the renewa
 });
 
 test("a job is believed only if no renewal can have given it back, and read otherwise", async () => {
-  const { handovers, lease, toRead, delivered, claim } = stage();
+  const { handovers, lease, toRead, told, delivered, claim } = stage();
   const [old, young, unknown] = [claim(49.9), claim(50), claim(60)];
   handovers.heard(old);
   handovers.heard(young);
@@ -81,6 +85,8 @@ test("a job is believed only if no renewal can have given it back, and read othe
   handovers.heard(unknown);
   await new Promise(setImmediate);
   expect(toRead).toEqual([old.claimId, unknown.claimId]);
+  // Nor is it believed which jobs they are.
+  expect(told).toEqual([false, false]);
 });
 
 test("what is for another lease, or held already, is left alone", async () => {
@@ -109,9 +115,10 @@ test("several jobs come out of their notices, and say how far their queue is cla
   const ids = [randomUUID(), randomUUID()];
   const one = several(`${common}\n${ids[0]}\n[{"n":1}]`, `${common}\n${ids[1]}\n[{"n":2}]`);
   handovers.heard(one);
-  expect(delivered.map(({ job }) => [job.id, job.payload, job.place])).toEqual([
-    [ids[0], { n: 1 }, { tid: "(0,1)", seq: 40 }],
-    [ids[1], { n: 2 }, { tid: "(0,2)", seq: 41 }],
+  const placeOf = ({ job }: HeldJob) => [job.place?.tid, job.place?.seq];
+  expect(delivered.map((one) => [one.job.id, one.job.payload, ...placeOf(one)])).toEqual([
+    [ids[0], { n: 1 }, "(0,1)", 40],
+    [ids[1], { n: 2 }, "(0,2)", 41],
   ]);
   expect([toRead, held.claims]).toEqual([[], [one.claimId]]);
   now += 1_000;
@@ -123,4 +130,11 @@ test("what cannot be made out is read", () => {
   const torn = several("no jobs");
   handovers.heard(torn);
   expect([toRead, delivered]).toEqual([[torn.claimId], []]);
+});
+
+test("jobs of which only the ids are told are read by them", () => {
+  const { handovers, toRead, told, delivered, several } = stage();
+  const named = several(`{"type":"work","queueId":1}\n${randomUUID()}`);
+  handovers.heard(named);
+  expect([toRead, told, delivered]).toEqual([[named.claimId], [true], []]);
 });

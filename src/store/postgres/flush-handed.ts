@@ -1,6 +1,7 @@
 // A flush of several jobs that are alike, for a worker elsewhere: stored as claimed, and told in pieces that a
 // notice can hold. See docs/design/handover.md.
 
+import { areLong } from "../long-payloads.ts";
 import type { Handover, NewJob, Seen } from "../store.ts";
 import { idsAndPayloads } from "./flush-columns.ts";
 import { countAlike, type Flush, fenceAnd, flushedMs, isOpen, olderOf } from "./flush-parts.ts";
@@ -25,9 +26,27 @@ const pieces = `select 'jobs' as kind, jobs as text from string_to_table($21::te
       from told, generate_series(1, length(tids), ${mostPerPiece}) from_char,
         lateral (select from_char + ${mostPerPiece} > length(tids) as last) l`;
 
-const flushAndHand = statement(
-  "flush_and_hand",
-  `with ${fenceAnd(`, ${behindMs} as behind_ms, ${heldJobs} as held`)},
+const lines = "string_to_table($7::text, E'\\n')";
+
+// Their own list of the same ids: what two readers share would be written down in between.
+const payloadsApart = `
+  apart as (
+    insert into millrace.long_payload (job_id, tenant, payload)
+    select r.id, $12::text, r.payload
+    from fence, rows from (unnest($6::uuid[]), ${lines}) r (id, payload)
+  ),`;
+
+const alongside = {
+  payload: "r.payload::json",
+  rows: `rows from (unnest($6::uuid[]), ${lines}) with ordinality r (id, payload, place)`,
+};
+const elsewhere = { payload: "null", rows: "unnest($6::uuid[]) with ordinality r (id, place)" };
+
+function handing(name: string, { payload, rows }: typeof alongside) {
+  const apart = payload === "null" ? payloadsApart : "";
+  return statement(
+    name,
+    `with ${fenceAnd(`, ${behindMs} as behind_ms, ${heldJobs} as held`)},${apart}
   said as materialized (
     select base, behind_ms, held, behind_ms is null and held + $5::bigint <= $18::bigint and ${isOpen("$8::int")}
       and ${offerStands("$13::uuid", "$15::uuid", "$16::int")} as yes
@@ -36,11 +55,10 @@ const flushAndHand = statement(
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
       queue_id, weight, max_attempts, type, tenant)
-    select r.id, base + r.place, now(), now(), r.payload::json,
+    select r.id, base + r.place, now(), now(), ${payload},
       case when yes then $17::uuid end, yes::int, yes::int,
       case when yes then now() end, $8::int, $9::smallint, $10::smallint, $11::text, $12::text
-    from said, rows from (unnest($6::uuid[]), string_to_table($7::text, E'\\n'))
-      with ordinality r (id, payload, place)
+    from said, ${rows}
     returning ctid as tid
   ),
   told as (select string_agg(tid::text, ';') as tids from inserted),
@@ -58,7 +76,14 @@ const flushAndHand = statement(
     ) end,
     behind_ms, (held + case when yes then $5::bigint else 0 end)::int
   from said`,
-);
+  );
+}
+
+const flushAndHand = handing("flush_and_hand", alongside);
+const flushAndHandLong = handing("flush_and_hand_long", elsewhere);
+
+const separated = (texts: readonly string[]): string[] =>
+  texts.map((text, i) => (i === 0 ? text : separator + text));
 
 const commonOf = ({ queueId, weight, maxAttempts, type, tenant }: NewJob) => [
   ...[String(queueId), String(weight), String(maxAttempts), type, tenant],
@@ -70,17 +95,17 @@ export function seenBy([row]: unknown[][]): Seen | undefined {
   return typeof held === "number" ? { behindMs: row?.[5] as number | null, held } : undefined;
 }
 
-/** For jobs that differ in id and payload only. */
-export function handedFlushOfSeveral(flush: Flush, handover: Handover) {
+/** For jobs that differ in id and payload only; `apart`: long payloads have a place of their own. */
+export function handedFlushOfSeveral(flush: Flush, handover: Handover, apart: boolean) {
   const { flushNo, producer, channel, notice, jobs } = flush;
   const { leaseId, claimId, afterSeq, offerId, leaseLeftMs, texts, most } = handover;
   return {
-    source: flushAndHand,
+    source: apart && areLong(jobs) ? flushAndHandLong : flushAndHand,
     values: [
       ...[String(flushNo), producer, channel, notice, String(jobs.length)],
       ...[...idsAndPayloads(jobs), ...commonOf(jobs[0] as NewJob)],
       ...[leaseId, String(afterSeq), offerId, String(leaseLeftMs), claimId, String(most)],
-      ...[handover.channel, handedText({ leaseId, claimId, jobId: null }), texts.join(separator)],
+      ...[handover.channel, handedText({ leaseId, claimId, jobId: null }), separated(texts)],
     ],
   };
 }

@@ -184,10 +184,14 @@ export function claiming(flush: Flush, claim: ImmediateClaim, tally: boolean): S
 }
 
 /** For one elsewhere. */
-export const handing = (flush: Flush, handover: Handover, tally: boolean): ShapedFlush =>
+export const handing = (
+  flush: Flush,
+  handover: Handover,
+  { tally, payloadsApart }: { readonly tally: boolean; readonly payloadsApart: boolean },
+): ShapedFlush =>
   flush.jobs.length === 1
     ? handedFlush(flush, handover, tally)
-    : handedFlushOfSeveral(flush, handover);
+    : handedFlushOfSeveral(flush, handover, payloadsApart);
 
 /** What came of it. */
 export function flushedAndClaimed([row]: unknown[][]): FlushedAndClaimed {

@@ -32,6 +32,7 @@ import { claimLanes } from "./lane-claim.ts";
 import { asLeader, fencePatienceMs, leaderSession, readLeadership } from "./leader.ts";
 import { closeLease, openLease, renewLease } from "./lease.ts";
 import { listen } from "./listen.ts";
+import { longPayloads } from "./long-payload.ts";
 import type { Allowed } from "./migrator.ts";
 import { noticeTexts } from "./notices.ts";
 import { notifierSession } from "./notifications.ts";
@@ -117,6 +118,7 @@ export class PostgresStore implements Store {
       claimLanes: (request) => claimLanes(connection, request),
       replay: (claimId) => replayClaim(connection, claimId),
       handed: (claim) => handedClaim(connection, claim),
+      payloads: (ids) => longPayloads(connection, ids),
       settle: (settlements, worker, process) =>
         this.#withPartitions(() => settleOrSingly(connection, settlements, { worker, process })),
       close: () => connection.close(),

@@ -160,9 +160,10 @@ export class PostgresProducer implements ProducerSession {
     { claim, handover }: FlushOptions,
   ): Promise<Flushed | null> {
     const tally = this.#mayTally(request.jobs, claim);
+    const { payloadsApart } = this.#options.allowed;
     const { source, values } =
       claim === undefined
-        ? handing(request, handover as Handover, tally)
+        ? handing(request, handover as Handover, { tally, payloadsApart })
         : claiming(request, claim, tally);
     const rows = await this.#options.connection.rows(source, values);
     return this.#claimed(request, tally, rows);
