@@ -29,10 +29,10 @@ function knownBy(connection: pg.Connection): Known {
   return known;
 }
 
-const textOf = (value: Value): Text | null =>
-  value === null || value === undefined || typeof value === "string" || typeof value === "object"
-    ? (value ?? null)
-    : String(value);
+const textOf = (value: Value): Text | null => {
+  if (value === null || value === undefined) return null;
+  return typeof value === "string" || Array.isArray(value) ? value : String(value);
+};
 
 const joined = (text: Text | null): string | null =>
   text === null || typeof text === "string" ? text : text.join("");
