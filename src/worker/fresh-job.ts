@@ -63,7 +63,7 @@ export function namedIn({ jobId, fresh }: HandedClaim): string[] | null {
   return all;
 }
 
-/** The jobs with what was found; null: that is not all of them. */
+/** The jobs with what was found; null: that is not all of them, or it is not told what they have in common. */
 export function withPayloads(
   { claimId, fresh }: HandedClaim,
   ids: readonly string[],
@@ -73,10 +73,14 @@ export function withPayloads(
   if (fresh === undefined || ids.length !== payloads.length || ids.length !== places.length)
     return null;
   const [common = ""] = fresh.texts[0]?.split("\n", 1) ?? [];
-  const alike = alikeOf(common, claimId, new Date(fresh.at * 1_000));
-  return ids.map(
-    (id, i) => new LongJob(id, places[i] ?? "", fresh.seq + i, alike, payloads[i] ?? ""),
-  );
+  try {
+    const alike = alikeOf(common, claimId, new Date(fresh.at * 1_000));
+    return ids.map(
+      (id, i) => new LongJob(id, places[i] ?? "", fresh.seq + i, alike, payloads[i] ?? ""),
+    );
+  } catch {
+    return null;
+  }
 }
 
 const claimedAsStored = (job: NewJob, claimId: string, at: Date): FreshJob =>

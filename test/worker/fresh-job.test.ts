@@ -86,6 +86,8 @@ describe("long jobs", () => {
     expect(withPayloads(claim, ids, textsOf(sent.slice(1)))).toBeNull();
     const elsewhere = handed(jobTexts(sent) ?? [], { tids: tidsOf(2) });
     expect(withPayloads(elsewhere, ids, textsOf(sent))).toBeNull();
+    const garbled = handed([`garbled\n${ids.join("")}`]);
+    expect(withPayloads(garbled, ids, textsOf(sent))).toBeNull();
   });
 
   it("are not told when their ids are not in order, or there is too much to read at once", () => {
