@@ -38,6 +38,8 @@ export function isPlainWords(text: string): boolean {
     if (kind === gap) {
       // What follows "Basic " may be a password in Base64.
       if (word === 5 && last === letterC && code === space) return false;
+      // Full stops may be a part of what follows "Bearer ": no more than one counts as a word's end.
+      if (code === fullStop && last === fullStop) return false;
       word = 0;
       number = 0;
     } else {

@@ -19,6 +19,7 @@ test.each([
   ["a word as long as a key", "AKIAABCDEFGHIJKLMNOP"],
   ["letters only, as in Base64", "Basic dXNlcjpwYXNz"],
   ["a bearer's word and its full stop", "Bearer abcdefghijkl123."],
+  ["a bearer's word and many full stops", "bearer tokenAKIAya29..."],
   ["words joined by a full stop", "see ya29.abcdefgh"],
   ["groups of four digits", "4111 1111 1111 1111"],
   ["a quote", 'say "password"'],
