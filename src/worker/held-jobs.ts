@@ -2,12 +2,17 @@
 
 import type { ClaimedJob } from "../domain/job.ts";
 import { type AbortCause, AbortHandle } from "./abort-handle.ts";
+import { Line, type Link } from "./line.ts";
 
 export class HeldJob extends AbortHandle {
   readonly job: ClaimedJob;
   readonly leaseId: string;
   started = false;
   startedAt = 0;
+  /** Among those that are held. */
+  place: Link<HeldJob> | null = null;
+  /** Among the runs that did not end at once. */
+  run: Link<HeldJob> | null = null;
 
   constructor(job: ClaimedJob, leaseId: string) {
     super();
@@ -17,15 +22,14 @@ export class HeldJob extends AbortHandle {
 }
 
 export class HeldJobs {
-  /** By claim, not by id: after a lost lease the same job may be held again while its old run ends. */
-  readonly #jobs = new Map<ClaimedJob, HeldJob>();
+  readonly #jobs = new Line<HeldJob>();
   /** Claims with how many of their jobs are not settled; a claim under way counts as held. */
   readonly #claims = new Map<string, number>();
   #finished: string[] = [];
   #suspects = 0;
 
   get size(): number {
-    return this.#jobs.size;
+    return this.#jobs.length;
   }
 
   /** False also while it is not known what a claim has brought. */
@@ -62,15 +66,18 @@ export class HeldJobs {
     this.#claims.set(claimId, jobs.length);
     return jobs.map((job) => {
       const held = new HeldJob(job, leaseId);
-      this.#jobs.set(job, held);
+      held.place = this.#jobs.add(held);
       if (job.crashCount > 0) this.#suspects++;
       return held;
     });
   }
 
   /** The run has ended and its end has been stored (or refused). */
-  settled(job: ClaimedJob): void {
-    if (!this.#jobs.delete(job)) return;
+  settled(held: HeldJob): void {
+    const { job, place } = held;
+    if (place === null) return;
+    this.#jobs.remove(place);
+    held.place = null;
     if (job.crashCount > 0) this.#suspects--;
     const { claimId } = job.token;
     const left = (this.#claims.get(claimId) ?? 1) - 1;
@@ -90,14 +97,14 @@ export class HeldJobs {
 
   abort(cause: AbortCause, which: (held: HeldJob) => boolean): HeldJob[] {
     const aborted: HeldJob[] = [];
-    for (const held of this.#jobs.values()) {
+    for (const held of this.#jobs.all()) {
       if (which(held) && held.abort(cause)) aborted.push(held);
     }
     return aborted;
   }
 
   all(): HeldJob[] {
-    return [...this.#jobs.values()];
+    return this.#jobs.all();
   }
 }
 

@@ -6,6 +6,7 @@ import type { Events } from "../runtime/events.ts";
 import type { AbortCause } from "./abort-handle.ts";
 import type { Executor } from "./executor.ts";
 import { type HeldJob, type HeldJobs, runningJob } from "./held-jobs.ts";
+import { Line } from "./line.ts";
 import { RunTimes } from "./room.ts";
 import type { Settler } from "./settler.ts";
 
@@ -30,7 +31,7 @@ export class Runner {
   #running = 0;
   #starting = false;
   /** Runs that did not end at once, the oldest first. */
-  readonly #underWay = new Set<HeldJob>();
+  readonly #underWay = new Line<HeldJob>();
   #endedAt = Number.NEGATIVE_INFINITY;
   #stuckTimer: NodeJS.Timeout | null = null;
   readonly #times = new RunTimes();
@@ -47,8 +48,7 @@ export class Runner {
   /** On average, of the slowest type; what has not ended yet counts with its age. */
   get runMs(): number {
     const { slowestMs } = this.#times;
-    // Most often there is none, and asking for the first costs an iterator.
-    const [oldest] = this.#underWay.size === 0 ? [] : this.#underWay;
+    const oldest = this.#underWay.first;
     if (oldest === undefined) return slowestMs;
     return Math.max(slowestMs, this.#options.clock.monotonic() - oldest.startedAt);
   }
@@ -92,8 +92,8 @@ export class Runner {
   }
 
   release(jobs: readonly HeldJob[] = this.#waiting.splice(0)): void {
-    for (const { job } of jobs) {
-      this.#options.settler.add({ job, outcome: { kind: "released" }, durationMs: 0 });
+    for (const held of jobs) {
+      this.#options.settler.add({ held, outcome: { kind: "released" }, durationMs: 0 });
     }
     this.#options.onEnded();
   }
@@ -110,7 +110,7 @@ export class Runner {
   loseLease(leaseId: string): void {
     this.#waiting = this.#waiting.filter((held) => {
       if (held.leaseId !== leaseId) return true;
-      this.#options.held.settled(held.job);
+      this.#options.held.settled(held);
       return false;
     });
     this.abort("lease_lost", (held) => held.leaseId === leaseId);
@@ -134,7 +134,7 @@ export class Runner {
     }
     const outcome = executor.execute(held.job, held);
     if (outcome instanceof Promise) {
-      this.#underWay.add(held);
+      held.run = this.#underWay.add(held);
       void outcome.then((later) => this.#ended(held, later));
     } else this.#ended(held, outcome);
   }
@@ -149,11 +149,12 @@ export class Runner {
     if (!held.started) return;
     held.started = false;
     this.#running--;
-    this.#underWay.delete(held);
+    if (held.run !== null) this.#underWay.remove(held.run);
+    held.run = null;
     this.#endedAt = this.#options.clock.monotonic();
     const durationMs = this.#endedAt - held.startedAt;
     this.#times.note(held.job.type, durationMs);
-    this.#options.settler.add({ job: held.job, outcome, durationMs });
+    this.#options.settler.add({ held, outcome, durationMs });
     this.startWaiting();
     this.#options.onEnded();
   }

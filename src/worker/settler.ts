@@ -1,13 +1,13 @@
 // Collects how runs ended until the next turn takes them.
 
-import type { ClaimedJob } from "../domain/job.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import { appendEntry, errorFields, type RunOutcome } from "../domain/timeline.ts";
 import { tokenText } from "../domain/token.ts";
 import type { Completion, Settlement } from "../store/store.ts";
+import type { HeldJob } from "./held-jobs.ts";
 
 export interface Ended {
-  readonly job: ClaimedJob;
+  readonly held: HeldJob;
   readonly outcome: Outcome;
   readonly durationMs: number;
 }
@@ -46,13 +46,17 @@ export class Settler {
   }
 }
 
-export function toCompletion({ job, outcome }: Ended): Completion {
+export function toCompletion({ held: { job }, outcome }: Ended): Completion {
   const result = outcome.kind === "completed" ? outcome.json : undefined;
   const { counted } = job.meta;
   return { id: job.id, token: job.token, queueId: job.queueId, place: job.place, result, counted };
 }
 
-export function toSettlement({ job, outcome }: Ended, worker: string, now: Date): Settlement {
+export function toSettlement(
+  { held: { job }, outcome }: Ended,
+  worker: string,
+  now: Date,
+): Settlement {
   if (outcome.kind === "completed") throw new TypeError("a completion is not a settlement");
   const entry = {
     token: tokenText(job.token),

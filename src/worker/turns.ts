@@ -4,7 +4,6 @@
 // An error leaves the outcome of a turn unknown: its completions are sent again (a token knows a repeat), its
 // claim is asked for again under its own id.
 
-import type { ClaimedJob } from "../domain/job.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { WakeUp } from "../runtime/wake-up.ts";
@@ -72,7 +71,7 @@ export class Turns {
     this.#options = options;
     this.#laneTurns = new LaneTurns(options);
     this.#reader = new ClaimReader(options);
-    this.#confirmer = new Confirmer({ ...options, letGo: (job) => this.#letGo(job) });
+    this.#confirmer = new Confirmer({ ...options, letGo: (held) => this.#letGo(held) });
     this.#settles = new SettleLane({
       ...options,
       session: options.store.worker(`settler ${options.worker}`),
@@ -259,9 +258,10 @@ export class Turns {
     }
   }
 
-  #letGo(job: ClaimedJob): void {
+  #letGo(ended: HeldJob): void {
     const { held, fetcher, lanes } = this.#options;
-    held.settled(job);
+    const { job } = ended;
+    held.settled(ended);
     lanes.ended(job.queueId);
     // Suspects come one at a time: there may be another.
     if (job.crashCount > 0) {
