@@ -16,7 +16,7 @@ import {
 } from "../../src/store/postgres/flush.ts";
 import { findLapsed } from "../../src/store/postgres/lapsed.ts";
 import { renewLease } from "../../src/store/postgres/lease.ts";
-import { longPayloads } from "../../src/store/postgres/long-payload.ts";
+import { LongPayloadReader } from "../../src/store/postgres/long-payload-reader.ts";
 import { expireDue, promoteDue } from "../../src/store/postgres/promote.ts";
 import { settleJobs, settleLapsedJobs } from "../../src/store/postgres/settle.ts";
 import { takeTurn } from "../../src/store/postgres/turn.ts";
@@ -49,7 +49,7 @@ const longPayload = JSON.stringify("a longer text ".repeat(60));
 /** Per statement of one batch: some rows are looked at more than once, and no more than that. */
 const mostRows = 12 * batch;
 const mostBuffers = 100 * batch;
-const direct = ["Index Scan", "Index Only Scan", "Tid Scan"];
+const direct = ["Index Scan", "Index Only Scan", "Tid Scan", "Tid Range Scan"];
 
 export function planTests({ rows, statistics }: PlanOptions): void {
   describe(`${rows} rows in front, statistics: ${statistics}`, () => {
@@ -208,8 +208,11 @@ export function planTests({ rows, statistics }: PlanOptions): void {
       );
       expect(handedLong.claimedAt).not.toBeNull();
       const ids = long.map(({ id }) => id);
-      const read = await explain("long payloads", () => longPayloads(connection, ids));
-      expect(read).toHaveLength(batch);
+      const reader = new LongPayloadReader(connection);
+      for (const way of ["by their ids", "between the first and the last"]) {
+        const read = await explain(`long payloads ${way}`, () => reader.read(ids));
+        expect(read).toHaveLength(batch);
+      }
       await explain("handed several", () => handedClaim(connection, { ...more, jobId: null }));
       await explain("handed", () =>
         handedClaim(connection, { ...handover, jobId: jobs[0]?.id ?? "" }),
@@ -234,7 +237,7 @@ export function planTests({ rows, statistics }: PlanOptions): void {
         expect(list.length, name).toBeGreaterThan(0);
         for (const plan of list) {
           const story = `${name}\n${plan.text}\n${plan}`;
-          for (const table of ["job", "scheduled_job"]) {
+          for (const table of ["job", "scheduled_job", "long_payload"]) {
             const visits = plan.visits(table);
             for (const { node } of visits) expect(direct, story).toContain(node);
             expect(plan.wholesaleJoins(table), story).toEqual([]);

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe } from "vitest";
 import { findServerBinaries, startServer, type TestServer } from "../support/postgres.ts";
 import { openTestStore } from "../support/store.ts";
 import { flushFence } from "./flush-fence.ts";
+import { longPayloadReader } from "./long-payload-reader.ts";
 import { registerTopic, storeConformance } from "./store.conformance.ts";
 import { tally } from "./tally.ts";
 
@@ -18,6 +19,7 @@ for (const { version, binDir } of await findServerBinaries()) {
     storeConformance("the store", open);
     const openPatient = () => openTestStore(server?.url, { keyLockTimeoutMs: 20_000 });
     describe("the fence of a flush", () => registerTopic(flushFence, openPatient));
+    describe("the reader of long payloads", () => registerTopic(longPayloadReader, open));
     describe("the tally of a producer", () => registerTopic(tally, open));
   });
 }

@@ -1,9 +1,6 @@
 // Long payloads lie apart from their jobs, and stay there while these move from table to table: see
 // docs/design/storage.md. A row whose own payload is null has it there.
 
-import type { Connection } from "./connection.ts";
-import { statement } from "./statement.ts";
-
 const apart = (id: string, as: string) =>
   `(select l.payload${as} from millrace.long_payload l where l.job_id = ${id})`;
 
@@ -17,17 +14,3 @@ export const payloadTextOf = (row = "") =>
 /** Part of a statement that removes jobs for good. */
 export const forgetPayloads = (ids: string) =>
   `delete from millrace.long_payload where job_id in (select id from ${ids})`;
-
-const readPayloads = statement(
-  "long_payloads_of",
-  "select payload from millrace.long_payload where job_id = any($1::uuid[]) order by job_id",
-);
-
-// Row by row: a text that holds them all would be one of those that are collected late and dearly.
-export async function longPayloads(
-  connection: Connection,
-  ids: readonly string[],
-): Promise<string[]> {
-  const rows = await connection.rows(readPayloads, [`{${ids.join(",")}}`]);
-  return rows.map(([payload]) => payload as string);
-}

@@ -20,6 +20,7 @@ import type {
 import type { TriggerStore } from "../triggers.ts";
 import type { NotifierSession, WebhookStore } from "../webhook.ts";
 import { createBreakerStore } from "./breaker-store.ts";
+import { busyConnection } from "./busy-connection.ts";
 import { handedClaim, replayClaim } from "./claim.ts";
 import { Habits } from "./claimed-row.ts";
 import { cancelJob, deleteJob } from "./close.ts";
@@ -32,7 +33,7 @@ import { claimLanes } from "./lane-claim.ts";
 import { asLeader, fencePatienceMs, leaderSession, readLeadership } from "./leader.ts";
 import { closeLease, openLease, renewLease } from "./lease.ts";
 import { listen } from "./listen.ts";
-import { longPayloads } from "./long-payload.ts";
+import { LongPayloadReader } from "./long-payload-reader.ts";
 import type { Allowed } from "./migrator.ts";
 import { noticeTexts } from "./notices.ts";
 import { notifierSession } from "./notifications.ts";
@@ -97,9 +98,9 @@ export class PostgresStore implements Store {
 
   producer(kind: "ready" | "named"): ProducerSession {
     const { enqueuePatienceMs, keyLockTimeoutMs, allowed, clock, random, events } = this.#options;
-    const settings = { lock_timeout: kind === "named" ? `${keyLockTimeoutMs}ms` : "5s" };
+    const waitMs = kind === "named" ? keyLockTimeoutMs : undefined;
     return new PostgresProducer({
-      connection: this.#database.reserve(`producer ${kind}`, { settings }),
+      connection: busyConnection(this.#database, `producer ${kind}`, waitMs),
       channel: this.#database.channel,
       kind,
       patienceMs: enqueuePatienceMs,
@@ -111,14 +112,15 @@ export class PostgresStore implements Store {
   }
 
   worker(name: string): WorkerSession {
-    const connection = this.#database.reserve(name, { settings: { lock_timeout: "5s" } });
+    const connection = busyConnection(this.#database, name);
     const habits = new Habits();
+    const longPayloads = new LongPayloadReader(connection);
     return {
       turn: (turn) => this.#withPartitions(() => takeTurnOrSingly(connection, turn, habits)),
       claimLanes: (request) => claimLanes(connection, request),
       replay: (claimId) => replayClaim(connection, claimId),
       handed: (claim) => handedClaim(connection, claim),
-      payloads: (ids) => longPayloads(connection, ids),
+      payloads: (ids) => longPayloads.read(ids),
       settle: (settlements, worker, process) =>
         this.#withPartitions(() => settleOrSingly(connection, settlements, { worker, process })),
       close: () => connection.close(),
