@@ -6,7 +6,7 @@ import { embeddedValueKind } from "./embedded-content.ts";
 import { renderPath } from "./payload-path.ts";
 import { isPlainWords } from "./plain-words.ts";
 import { isStandIn, judgeKey, judgeKeyAt, type KeyVerdict } from "./sensitive-keys.ts";
-import { isCardNumber, secretValueKind } from "./sensitive-values.ts";
+import { isCardNumber, secretValueKind, shortestSecret } from "./sensitive-values.ts";
 
 export type ShapeRule =
   | "too_deep"
@@ -196,7 +196,8 @@ function visitText(walk: Walk, value: string, depth: number, key: KeyVerdict): v
     report(walk, "sensitive_key", depth, key.secret);
     return;
   }
-  if (key.embedded === undefined && isPlainWords(value)) return;
+  // Embedded content is longer still.
+  if (key.embedded === undefined && (value.length < shortestSecret || isPlainWords(value))) return;
   const secret = secretValueKind(value, key.identifier);
   if (secret !== undefined) {
     report(walk, "sensitive_value", depth, secret);

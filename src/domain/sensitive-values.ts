@@ -41,7 +41,7 @@ const anyShape = new RegExp(kinds.map((kind) => `(${shapes[kind]})`).join("|"));
 const doubtful =
   /:\/\/[^\s/?#:@]{0,128}:[^\s/?#@]{1,256}@|(?<!\w)[Bb]asic [A-Za-z0-9+/]{6,256}={0,2}(?!\w)|(?<![\w.-])[2-6](?:\d{13,15}|\d{3}[ -]\d{4}[ -]\d{4}[ -]\d{4}|\d{3}[ -]\d{6}[ -]\d{4,5})(?![\w-]|\.\d)/g;
 
-const shortestSecret = 11;
+export const shortestSecret = 11;
 // What is shorter than this can only be one of a few shapes, which are cheaper to look for.
 const shortestKey = 20;
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

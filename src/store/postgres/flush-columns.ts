@@ -70,6 +70,9 @@ export function textOf(value: ReturnType<Column["of"]>): string | null {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
+/** From so many letters on a payload is written sooner by itself than joined to others. */
+const longLine = 400;
+
 export function idsAndPayloads(jobs: readonly NewJob[]): [string, Text] {
   const [first, second] = jobs;
   if (first !== undefined && second === undefined) return [first.id, oneLine(first.payload)];
@@ -82,10 +85,14 @@ export function idsAndPayloads(jobs: readonly NewJob[]): [string, Text] {
       lines += "\n";
     }
     ids += job.id;
-    lines += oneLine(job.payload);
-    if (lines.length < lettersPerPiece) continue;
-    pieces.push(lines);
-    lines = "";
+    const line = oneLine(job.payload);
+    const isLong = line.length >= longLine;
+    if (!isLong) lines += line;
+    if (isLong || lines.length >= lettersPerPiece) {
+      pieces.push(lines);
+      lines = "";
+    }
+    if (isLong) pieces.push(line);
   }
   pieces.push(lines);
   return [`${ids}}`, pieces];
