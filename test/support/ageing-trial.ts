@@ -41,6 +41,8 @@ interface Claimed extends Sent {
 }
 
 const tickMs = 1_000;
+/** Quick runs are fetched ahead of, and what is fetched waits for nobody more urgent. */
+const slowMs = 20;
 
 export async function ageingTrial(options: AgeingTrialOptions): Promise<AgeingReport> {
   const database = await createDatabase();
@@ -100,12 +102,14 @@ async function run(
   for (const instance of instances) await instance.work([job], { concurrency, drainMs: 0 });
   for (let tick = 1; tick <= ticks; tick++) {
     await until("every slot of the workers is in use", () => ends.size === slots);
+    const inUseAt = performance.now();
     await enqueue(tick);
     await client.query(
       "update millrace.job set ready_at = ready_at - $1 * interval '1 ms' where claim_id is null",
       [tickMs],
     );
     passedMs += tickMs;
+    await until("none of the runs was quick", () => performance.now() - inUseAt > slowMs);
     const ending = [...ends];
     ends.clear();
     for (const end of ending) end();
