@@ -28,10 +28,7 @@ export const flushFence: Topic = (stage) => {
   let url: string;
 
   beforeAll(async () => {
-    const [row] = await stage().sql<{ url: string }>(
-      "select format('postgres://postgres@127.0.0.1:%s/%s', inet_server_port(), current_database()) as url",
-    );
-    url = row?.url ?? "";
+    url = await stage().url();
     database = databaseAt(url);
     connection = database.reserve("fence");
     other = database.reserve("fence too");

@@ -21,11 +21,8 @@ export const longPayloadReader: Topic = (stage) => {
   let ways: [string, number][] = [];
 
   beforeAll(async () => {
-    const [row] = await stage().sql<{ url: string }>(
-      "select format('postgres://postgres@127.0.0.1:%s/%s', inet_server_port(), current_database()) as url",
-    );
     database = new Database({
-      ...{ url: row?.url ?? "", schema: "millrace", poolSize: 1, queryTimeoutMs: 10_000 },
+      ...{ url: await stage().url(), schema: "millrace", poolSize: 1, queryTimeoutMs: 10_000 },
       ...{ events: new Events(), clock: systemClock, random: Math.random },
     });
     connection = database.reserve("reader");

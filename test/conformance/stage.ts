@@ -109,6 +109,14 @@ export class Stage {
     return this.#opened.session();
   }
 
+  /** For what needs connections of its own, below the contract. */
+  async url(): Promise<string> {
+    const [row] = await this.sql<{ url: string }>(
+      "select format('postgres://postgres@127.0.0.1:%s/%s', inet_server_port(), current_database()) as url",
+    );
+    return row?.url ?? "";
+  }
+
   /** A queue nobody else uses. */
   async queue(): Promise<number> {
     const [queue] = await this.store.ensureQueues("", [`queue-${++queues}`]);

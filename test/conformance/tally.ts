@@ -22,10 +22,7 @@ export const tally: Topic = (stage) => {
   let producer: PostgresProducer;
 
   beforeAll(async () => {
-    const [row] = await stage().sql<{ url: string }>(
-      "select format('postgres://postgres@127.0.0.1:%s/%s', inet_server_port(), current_database()) as url",
-    );
-    url = row?.url ?? "";
+    url = await stage().url();
     proxy = await TcpProxy.start(url);
     const options = { schema: "millrace", poolSize: 1, queryTimeoutMs: 10_000 };
     behind = new Database({ ...common, ...options, clock, url: proxy.url });
