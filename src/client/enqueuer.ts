@@ -45,7 +45,7 @@ export interface EnqueuerOptions {
   readonly admit: (calls: readonly Call[]) => Refusals | Promise<Refusals>;
   /** Need nobody be asked whether it fits? */
   readonly isFree: (job: NewJob) => boolean;
-  readonly localWorkers: () => Iterable<LocalWorker>;
+  readonly localWorkers: () => Iterable<{ readonly local: LocalWorker }>;
   /** Takes hints of what was stored, if there is a broker. */
   readonly broker: HintTaker | null;
   /** What workers elsewhere would take; not beside a broker. */
@@ -223,7 +223,7 @@ export class Enqueuer {
   }
 
   #offer(jobs: readonly NewJob[]): LocalOffer | null {
-    for (const worker of this.#options.localWorkers()) {
+    for (const { local: worker } of this.#options.localWorkers()) {
       const claim = worker.offer(jobs);
       if (claim !== null) return { worker, claim: lookingForOlder(claim, jobs) };
     }

@@ -3,6 +3,7 @@
 import type { ClaimedJob } from "../domain/job.ts";
 import type { ClaimHint, Flushed, ImmediateClaim, NewJob } from "../store/store.ts";
 import { claimedLater } from "../worker/fresh-job.ts";
+import type { BegunRun } from "../worker/handovers.ts";
 
 /** Where the worker has claimed nothing yet it has no hint: an older job there must be seen too. */
 export function lookingForOlder(claim: ImmediateClaim, jobs: readonly NewJob[]): ImmediateClaim {
@@ -27,6 +28,10 @@ export interface LocalWorker {
     jobs: readonly (ClaimedJob & { weight: number })[],
     lastSeq: number | null,
   ): void;
+  /** May runs of this type begin before their job is stored? */
+  mayBegin(type: string): boolean;
+  /** Instead of `take`, while the flush is being committed. */
+  begin(claim: ImmediateClaim, job: ClaimedJob & { weight: number }): BegunRun;
 }
 
 export interface LocalOffer {

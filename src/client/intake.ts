@@ -30,7 +30,7 @@ export interface IntakeOptions {
   readonly config: Config;
   readonly queues: QueueCache;
   readonly calls: Calls;
-  readonly localWorkers: () => Iterable<LocalWorker>;
+  readonly localWorkers: () => Iterable<{ readonly local: LocalWorker }>;
   readonly broker: HintTaker | null;
   readonly hear: (notice: Notice) => void;
   readonly clock: Clock;

@@ -1,9 +1,11 @@
 // One job, and a worker here that waits for it: there is nothing to join, to judge or to divide. This is what an idle
-// queue's latency consists of, so it goes the shortest way, without promises and with few functions.
+// queue's latency consists of, so it goes the shortest way, without promises and with few functions, and its run
+// begins while it is being committed: see docs/design/early-start.md.
 
 import type { Clock } from "../runtime/clock.ts";
 import type { Flushed, NewJob, ProducerSession } from "../store/store.ts";
 import { claimedLater, type FreshJob } from "../worker/fresh-job.ts";
+import type { BegunRun } from "../worker/handovers.ts";
 import type { Announcer } from "./announcer.ts";
 import { answer, type Call } from "./call.ts";
 import type { LocalOffer } from "./immediate-claim.ts";
@@ -34,18 +36,26 @@ export class LoneFlush {
     if (job.tenantSlot !== undefined || !isFree(job)) return false;
     const offer = this.#options.offer(jobs);
     if (offer === null) return false;
-    const { claim } = offer;
+    const { claim, worker } = offer;
     const startedAt = clock.monotonic();
     const notice = announcer.noticeOf(jobs, startedAt, false);
-    let run: ((at: Date) => FreshJob) | null = null;
-    const isSent = session.flushAtOnce(jobs, { notice, claim }, (flushed) => {
-      run ??= claimedLater(job, claim.claimId);
-      if (flushed instanceof Promise) void this.#mend(call, offer, startedAt, flushed);
-      else this.#settle(call, offer, startedAt, flushed, run);
-    });
-    if (!isSent) offer.worker.take(claim, [], null);
+    let fresh: ((at: Date) => FreshJob) | null = null;
+    let begun: BegunRun | null = null;
+    const begin = (at: Date) => {
+      fresh ??= claimedLater(job, claim.claimId);
+      begun = worker.begin(claim, fresh(at));
+    };
+    const done = (flushed: Flushed | Promise<Flushed>) => {
+      if (flushed instanceof Promise)
+        return void this.#mend(call, offer, startedAt, flushed, begun);
+      fresh ??= claimedLater(job, claim.claimId);
+      this.#settle(call, offer, startedAt, flushed, begun ?? fresh);
+    };
+    const early = worker.mayBegin(job.type) ? begin : null;
+    const isSent = session.flushAtOnce(jobs, { notice, claim }, done, early);
+    if (!isSent) worker.take(claim, [], null);
     // Read while the flush is on its way.
-    else run ??= claimedLater(job, claim.claimId);
+    else fresh ??= claimedLater(job, claim.claimId);
     return isSent;
   }
 
@@ -54,29 +64,33 @@ export class LoneFlush {
     { worker, claim }: LocalOffer,
     startedAt: number,
     { claimedAt, lastSeq, answers }: Flushed,
-    run: (at: Date) => FreshJob,
+    run: BegunRun | ((at: Date) => FreshJob),
   ): void {
-    worker.take(claim, claimedAt === null ? [] : [run(claimedAt)], lastSeq);
+    if (typeof run !== "function") run.stored(lastSeq);
+    else worker.take(claim, claimedAt === null ? [] : [run(claimedAt)], lastSeq);
     answer([call], answers);
     this.#options.announcer.stored(call.jobs, claimedAt === null ? 0 : 1, startedAt);
     this.#options.ended();
   }
 
-  /** What had to be found out, or to be tried again, is for no worker that waits. */
+  /** What had to be found out, or to be tried again, is for no worker that waits; a run that has begun goes on. */
   async #mend(
     call: Call,
     { worker, claim }: LocalOffer,
     startedAt: number,
     flushing: Promise<Flushed>,
+    begun: BegunRun | null,
   ): Promise<void> {
     try {
       const { answers } = await flushing;
+      begun?.stored(null);
       answer([call], answers);
-      this.#options.announcer.stored(call.jobs, 0, startedAt);
+      this.#options.announcer.stored(call.jobs, begun === null ? 0 : 1, startedAt);
     } catch (error) {
+      begun?.lost();
       call.reject(error);
     } finally {
-      worker.take(claim, [], null);
+      if (begun === null) worker.take(claim, [], null);
       this.#options.ended();
     }
   }

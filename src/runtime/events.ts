@@ -69,7 +69,9 @@ export interface EventMap {
   "job.settled": RunningJob & { outcome: Outcome; durationMs: number };
   "job.settle_refused": RunningJob & { outcome: Outcome["kind"] };
   "job.settle_repeated": RunningJob & { outcome: Outcome["kind"] };
-  "job.aborted": RunningJob & { reason: "cancelled" | "lease_lost" | "stopping" | "max_runtime" };
+  "job.aborted": RunningJob & {
+    reason: "cancelled" | "lease_lost" | "not_stored" | "stopping" | "max_runtime";
+  };
   "job.lapsed": {
     id: string;
     type: string;

@@ -138,6 +138,8 @@ export interface ImmediateClaim {
   readonly count: number;
   readonly hints: readonly ClaimHint[];
   readonly queueIds: readonly number[];
+  /** The run of a lone job has begun: it is stored as claimed, whatever is ready before it. */
+  readonly begun?: boolean;
 }
 
 export interface FlushOptions {
@@ -176,12 +178,14 @@ export interface ProducerSession {
   flush(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed>;
   /**
    * The same for a worker here that waits, with no promise on the way: each would be a step of the pickup. What goes
-   * wrong is mended behind one. False: this session is not ready for it.
+   * wrong is mended behind one. `begin` is told once, before `done`, that the job is stored and claimed but for the
+   * commit: it is that claim's own from then on, or `done` fails. False: this session is not ready for it.
    */
   flushAtOnce(
     jobs: readonly NewJob[],
     options: FlushOptions & { readonly claim: ImmediateClaim },
     done: (flushed: Flushed | Promise<Flushed>) => void,
+    begin: ((claimedAt: Date) => void) | null,
   ): boolean;
   notify(notice: string): Promise<void>;
   close(): Promise<void>;

@@ -1,7 +1,7 @@
 // Most handlers never look at their signal, and an AbortController is the dearest part of a short run:
 // it is made when somebody asks for it.
 
-export type AbortCause = "cancelled" | "lease_lost" | "stopping" | "max_runtime";
+export type AbortCause = "cancelled" | "lease_lost" | "not_stored" | "stopping" | "max_runtime";
 
 /** What a handler's signal is aborted with. */
 export class JobAborted extends Error {

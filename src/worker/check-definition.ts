@@ -10,7 +10,7 @@ const rateFields = new Set(["limit", "windowMs", "key"]);
 export function checkDefinition(given: object, known: ReadonlySet<string>): void {
   checkOptions("defineJob", given, known);
   const options = given as Readonly<Record<string, unknown>>;
-  const { priority, retry, payload, payloadVersion, upcasters, rateLimit } = options;
+  const { priority, retry, payload, payloadVersion, upcasters, rateLimit, waitForCommit } = options;
   for (const name of functions) checkFunction(name, options[name]);
   if (typeof priority !== "string" && typeof priority !== "function" && priority !== undefined)
     throw invalid("priority must be a label, or a function that finds one.");
@@ -22,6 +22,8 @@ export function checkDefinition(given: object, known: ReadonlySet<string>): void
     throw invalid("payloadVersion must be a version such as 1.0.");
   if (upcasters !== undefined && !isUpcasters(upcasters))
     throw invalid('upcasters must be like { "1.0": { to: "1.1", up: (payload) => … } }.');
+  if (waitForCommit !== undefined && typeof waitForCommit !== "boolean")
+    throw invalid("waitForCommit must be true or false.");
   if (rateLimit !== undefined) checkRateLimit(rateLimit);
   checkCategory(options);
 }

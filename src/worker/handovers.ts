@@ -37,10 +37,22 @@ export interface HandoversOptions {
   readonly release: (jobs: readonly HeldJob[]) => void;
   /** Something was delivered outside a turn. */
   readonly delivered: () => void;
+  /** Of what was delivered, starts what there is a slot for. */
+  readonly start: () => void;
+  /** What was delivered before it was stored is stored by now, or is not. */
+  readonly stored: (held: HeldJob) => void;
+  readonly lost: (held: HeldJob) => void;
   /** There is a claim to read. */
   readonly hand: (claim: HandedClaim) => void;
   readonly clock: Clock;
   readonly events: Events;
+}
+
+/** A run that began while its job was being stored. One of these is called, once. */
+export interface BegunRun {
+  stored(lastSeq: number | null): void;
+  /** It was not, or nobody knows. */
+  lost(): void;
 }
 
 /** Whoever's runs take longer may be busy for so long without saying so, and gains nothing by a handover. */
@@ -108,12 +120,37 @@ export class Handovers {
     jobs: readonly (ClaimedJob & { weight: number })[],
     lastSeq: number | null,
   ): void {
-    const { fetcher, held, deliver, delivered } = this.#options;
+    const { held, deliver, delivered } = this.#options;
     this.#reserved -= claim.count;
     deliver(held.add(claim.claimId, claim.leaseId, jobs));
     delivered();
     // Somebody waits for the runs, nobody for this.
-    const last = jobs.at(-1);
+    this.#took(jobs.at(-1), lastSeq);
+  }
+
+  mayBegin(type: string): boolean {
+    return this.#options.registry.definition(type)?.waitForCommit !== true;
+  }
+
+  /** Instead of `take`: the flush is being committed, the run does not wait for that. Its end will. */
+  begin(claim: ImmediateClaim, job: ClaimedJob & { weight: number }): BegunRun {
+    const { held, deliver, start, stored, lost } = this.#options;
+    this.#reserved -= claim.count;
+    const begun = held.add(claim.claimId, claim.leaseId, [job]);
+    for (const one of begun) one.isStored = false;
+    deliver(begun);
+    start();
+    return {
+      stored: (lastSeq) => {
+        begun.forEach(stored);
+        this.#took(job, lastSeq);
+      },
+      lost: () => begun.forEach(lost),
+    };
+  }
+
+  #took(last: { queueId: number; weight: number } | undefined, lastSeq: number | null): void {
+    const { fetcher } = this.#options;
     if (last !== undefined && lastSeq !== null) fetcher.note(last.queueId, last.weight, lastSeq);
     this.note();
   }

@@ -9,6 +9,8 @@ export class HeldJob extends AbortHandle {
   readonly leaseId: string;
   started = false;
   startedAt = 0;
+  /** False while its job is being committed: its end waits for that. */
+  isStored = true;
   /** Among those that are held. */
   place: Link<HeldJob> | null = null;
   /** Among the runs that did not end at once. */

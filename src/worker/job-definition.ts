@@ -70,6 +70,8 @@ export interface JobOptions<Schema extends StandardSchemaV1, Result> {
   readonly platform?: string;
   readonly retry?: RetryPolicy | BackoffOptions;
   readonly classify?: Classifier;
+  /** Runs begin only when the job is stored; otherwise a worker beside the producer may begin while it is committed. */
+  readonly waitForCommit?: boolean;
   readonly run?: Handler<StandardSchemaV1.InferOutput<Schema>, Result>;
 }
 
@@ -93,6 +95,7 @@ export interface JobDefinition<Input = unknown, Output = Input, Result = unknown
   readonly platform: string | undefined;
   readonly retry: RetryPolicy | undefined;
   readonly classify: Classifier | undefined;
+  readonly waitForCommit: boolean;
   readonly run: Handler<Output, Result> | undefined;
 }
 
@@ -109,6 +112,7 @@ const known = knownNames({
     expiresInMs: true,
     retry: true,
     classify: true,
+    waitForCommit: true,
     run: true,
   },
 } satisfies Known<JobOptions<StandardSchemaV1, unknown>>);
@@ -147,6 +151,7 @@ export function defineJob<
     platform: options.platform === undefined ? undefined : checkName("platform", options.platform),
     retry: typeof retry === "object" ? exponentialBackoff(retry) : retry,
     classify: options.classify,
+    waitForCommit: options.waitForCommit ?? false,
     run: options.run,
   };
   return Object.freeze(definition);

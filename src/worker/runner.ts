@@ -116,6 +116,22 @@ export class Runner {
     this.abort("lease_lost", (held) => held.leaseId === leaseId);
   }
 
+  /** Its job, which was delivered while it was being committed, is stored: it may end. */
+  stored(held: HeldJob): void {
+    this.#options.settler.stored(held);
+    this.#options.onEnded();
+  }
+
+  /** Its job was not stored. Its end, if it has begun, is refused like any that comes too late. */
+  loseJob(held: HeldJob): void {
+    const at = this.#waiting.indexOf(held);
+    if (at !== -1) {
+      this.#waiting.splice(at, 1);
+      this.#options.held.settled(held);
+    } else this.abort("not_stored", (other) => other === held);
+    this.stored(held);
+  }
+
   abort(cause: Exclude<AbortCause, "max_runtime">, which: (held: HeldJob) => boolean): void {
     for (const { job } of this.#options.held.abort(cause, which)) {
       this.#options.events.emit("job.aborted", { ...runningJob(job), reason: cause });
@@ -154,8 +170,8 @@ export class Runner {
     this.#endedAt = this.#options.clock.monotonic();
     const durationMs = this.#endedAt - held.startedAt;
     this.#times.note(held.job.type, durationMs);
-    this.#options.settler.add({ held, outcome, durationMs });
+    const isPending = this.#options.settler.add({ held, outcome, durationMs });
     this.startWaiting();
-    this.#options.onEnded();
+    if (isPending) this.#options.onEnded();
   }
 }

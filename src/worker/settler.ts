@@ -15,6 +15,8 @@ export interface Ended {
 export class Settler {
   #completed: Ended[] = [];
   #others: Ended[] = [];
+  /** What ended before its job was stored: nobody could find it yet. */
+  #early: Ended[] = [];
 
   get pending(): number {
     return this.#completed.length + this.#others.length;
@@ -28,8 +30,20 @@ export class Settler {
     return this.#others.length;
   }
 
-  add(ended: Ended): void {
-    (ended.outcome.kind === "completed" ? this.#completed : this.#others).push(ended);
+  /** False: it has to wait until its job is stored. */
+  add(ended: Ended): boolean {
+    const { held, outcome } = ended;
+    const ends = outcome.kind === "completed" ? this.#completed : this.#others;
+    (held.isStored ? ends : this.#early).push(ended);
+    return held.isStored;
+  }
+
+  /** Its job can be found now. */
+  stored(held: HeldJob): void {
+    held.isStored = true;
+    const early = this.#early;
+    this.#early = early.filter((ended) => ended.held !== held);
+    for (const ended of early) if (ended.held === held) this.add(ended);
   }
 
   /** What a failed turn had taken: it goes first next time. */

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Service } from "../runtime/service.ts";
-import type { ImmediateClaim, Listener, Notice, Queue, Store } from "../store/store.ts";
+import type { Listener, Notice, Queue, Store } from "../store/store.ts";
 import type { Executor } from "./executor.ts";
 import { Fetcher } from "./fetcher.ts";
 import { Handovers } from "./handovers.ts";
@@ -134,6 +134,9 @@ export class Worker implements Service {
       deliver: (jobs) => this.#accept(jobs),
       release: (jobs) => this.#runner.release(jobs),
       delivered: () => this.#delivered(),
+      start: () => this.#runner.startWaiting(),
+      stored: (held) => this.#runner.stored(held),
+      lost: (held) => this.#runner.loseJob(held),
       hand: (claim) => this.#turns.hand(claim),
     });
     this.#turns = new Turns({
@@ -221,12 +224,9 @@ export class Worker implements Service {
     this.#turns.wake();
   }
 
-  offer(jobs: readonly { id: string; queueId: number; type: string }[]): ImmediateClaim | null {
-    return this.#state === "running" ? this.#handovers.offer(jobs) : null;
-  }
-
-  take(...[claim, jobs, lastSeq]: Parameters<Handovers["take"]>): void {
-    this.#handovers.take(claim, jobs, lastSeq);
+  /** For producers in this process. */
+  get local(): Pick<Handovers, "offer" | "take" | "mayBegin" | "begin"> {
+    return this.#handovers;
   }
 
   async stop(): Promise<void> {

@@ -79,3 +79,24 @@ test("fault 28: a job that kills its process three times is a dead letter, its n
   }
   expect(trial.about(poison, "start")).toHaveLength(3);
 });
+
+test("fault 28: a job that kills its process while it is being committed is stored, and counted", async () => {
+  const mark = "while it is being committed";
+  const first = await trial.start();
+  // Only an idle worker takes a job with its enqueue.
+  await until("a job was claimed by its flush", async () => {
+    const id = await first.enqueue({ kind: "quick" });
+    await trial.end(id);
+    return trial.about(id, "start")[0]?.token === `${id}/1`;
+  });
+  void first.enqueue({ kind: "exit", once: true, mark }).catch(() => {});
+  await first.ended();
+  const { job: id, token } = first.of("start").at(-1) ?? {};
+  if (id === undefined) throw new Error("it did not start");
+  const second = await trial.start();
+  expect(await trial.end(id)).toMatchObject({ state: "completed", attempt: 2, crashCount: 1 });
+  expect(trial.about(id, "start").map(({ proc }) => proc)).toEqual(["p1", "p2"]);
+  expect(second.of("start").at(-1)?.token).not.toBe(token);
+  // Whichever way it came: most often by the flush, under its own name.
+  expect((await trial.job(id)).payload).toMatchObject({ mark });
+});

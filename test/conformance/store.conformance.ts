@@ -5,6 +5,7 @@ import { breakers } from "./breakers.ts";
 import { cancelAndDelete } from "./cancel.ts";
 import { claim } from "./claim.ts";
 import { deadLetters } from "./dead-letters.ts";
+import { earlyStart } from "./early-start.ts";
 import { enqueue } from "./enqueue.ts";
 import { enqueueInTransaction } from "./enqueue-in.ts";
 import { handover } from "./handover.ts";
@@ -37,6 +38,7 @@ const topics: Record<string, Topic> = {
   names,
   "enqueue in the caller's transaction": enqueueInTransaction,
   claim,
+  "early start": earlyStart,
   "long payloads": longPayloads,
   "controlled queues": lanes,
   "visits of keys": laneVisits,

@@ -6,6 +6,7 @@ import { Database } from "../../src/store/postgres/database.ts";
 import { statement } from "../../src/store/postgres/statement.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
 
 let drop: () => Promise<void>;
 let proxy: TcpProxy;
@@ -132,4 +133,29 @@ test("takes no late end of what it gave up for the end of the next", async () =>
   expect(await next).toEqual([[3]]);
   await hasty.close();
   await impatient.close();
+});
+
+test("says what a statement did before its commit, the first time and again, and nothing of one that fails", async () => {
+  await connection.connect();
+  const told: unknown[] = [];
+  const send = (values: string[]) =>
+    new Promise<void>((resolve) => {
+      const done = (error: unknown, rows: unknown[][]) => {
+        told.push(["done", error === undefined ? rows : "refused"]);
+        resolve();
+      };
+      connection.send(divide, values, done, (rows) => told.push(["executed", [...rows]]));
+    });
+  for (const n of [1, 2]) {
+    const held = proxy.holdCommit("divide");
+    const done = send([`{${n}}`]);
+    const commit = await held;
+    await until("it is told", () => told.length > 0);
+    expect(told.splice(0)).toEqual([["executed", [[10 / n]]]]);
+    commit();
+    await done;
+    expect(told.splice(0)).toEqual([["done", [[10 / n]]]]);
+  }
+  await send(["{1,0}"]);
+  expect(told).toEqual([["done", "refused"]]);
 });

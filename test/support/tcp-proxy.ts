@@ -10,25 +10,36 @@ interface Pair {
   /** Bytes kept from the chunk before, in case the text lies across two. */
   readonly tails: { client: Buffer; server: Buffer };
   swallowing: boolean;
+  /** What comes before the server is done is not lost. */
+  passing: boolean;
   /** Nothing passes either way any more. */
   muffled: boolean;
 }
 
 interface Trap {
-  readonly lose: "question" | "answer";
+  /** Of a commit's answer, what comes before it passes. */
+  readonly lose: "question" | "answer" | "commit's answer";
   readonly side: "client" | "server";
   readonly text: string;
   readonly sprung: () => void;
 }
 
+interface Hold {
+  readonly text: string;
+  readonly held: (pass: () => void) => void;
+}
+
 // "Z", its length, and idle or in a transaction: the server is done with what it was sent.
 const readyForQuery = Buffer.from("5a00000005", "hex");
+// "S" and its length: with it the server commits.
+const sync = Buffer.from("5300000004", "hex");
 
 export class TcpProxy {
   readonly url: string;
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
   #traps: Trap[] = [];
+  #holds: Hold[] = [];
   #state: "open" | "refusing" | "silent" = "open";
   /** Whether the next thing that passes is lost. */
   #isLost = () => false;
@@ -100,6 +111,21 @@ export class TcpProxy {
     );
   }
 
+  /** The same, but what the server says before it commits passes. */
+  loseCommitsAnswer(text: string): Promise<void> {
+    return new Promise((sprung) =>
+      this.#traps.push({ lose: "commit's answer", side: "client", text, sprung }),
+    );
+  }
+
+  /**
+   * The next message to the server with this text in it is kept from being committed: its Sync waits until what this
+   * resolves with is called, or is lost with its connection.
+   */
+  holdCommit(text: string): Promise<() => void> {
+    return new Promise((held) => this.#holds.push({ text, held }));
+  }
+
   async close(): Promise<void> {
     this.cut();
     this.#server.close();
@@ -113,7 +139,9 @@ export class TcpProxy {
     }
     const server = connect({ port, host: hostname, allowHalfOpen: true });
     const tails = { client: Buffer.alloc(0), server: Buffer.alloc(0) };
-    const pair: Pair = { client, server, tails, swallowing: false, muffled: false };
+    const pair: Pair = {
+      ...{ client, server, tails, swallowing: false, passing: false, muffled: false },
+    };
     this.#pairs.add(pair);
     for (const socket of [client, server]) {
       socket.setNoDelay(true);
@@ -140,6 +168,7 @@ export class TcpProxy {
     const trap = this.#traps.find(({ side, text }) => side === from && seen.includes(text));
     if (trap !== undefined && !pair.swallowing) {
       pair.swallowing = true;
+      pair.passing = trap.lose === "commit's answer";
       this.#traps = this.#traps.filter((other) => other !== trap);
       pair.server.once("close", () => trap.sprung());
       if (trap.lose === "question") {
@@ -148,10 +177,25 @@ export class TcpProxy {
       }
     }
     pair.tails[from] = seen.subarray(-200);
-    if (from === "client") pair.server.write(chunk);
+    if (from === "client") this.#tellServer(pair, chunk);
     else if (!pair.swallowing) pair.client.write(chunk);
-    else if (seen.includes(readyForQuery, Math.max(0, seen.length - chunk.length - 5)))
-      this.#end(pair);
+    else {
+      const done = seen.indexOf(readyForQuery, Math.max(0, seen.length - chunk.length - 5));
+      if (pair.passing)
+        pair.client.write(done === -1 ? chunk : chunk.subarray(0, done - seen.length));
+      if (done !== -1) this.#end(pair);
+    }
+  }
+
+  #tellServer(pair: Pair, chunk: Buffer): void {
+    const hold = this.#holds.find(({ text }) => chunk.includes(text));
+    if (hold === undefined || !chunk.subarray(-sync.length).equals(sync)) {
+      pair.server.write(chunk);
+      return;
+    }
+    this.#holds = this.#holds.filter((other) => other !== hold);
+    pair.server.write(chunk.subarray(0, -sync.length));
+    hold.held(() => pair.server.write(sync));
   }
 
   #end(pair: Pair): void {

@@ -5,6 +5,7 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { Events } from "../../src/runtime/events.ts";
 import type { HandedClaim } from "../../src/store/store.ts";
 import { Fetcher } from "../../src/worker/fetcher.ts";
+import { claimedLater } from "../../src/worker/fresh-job.ts";
 import { Handovers } from "../../src/worker/handovers.ts";
 import { type HeldJob, HeldJobs } from "../../src/worker/held-jobs.ts";
 import { Registry } from "../../src/worker/registry.ts";
@@ -16,6 +17,7 @@ function stage(now = () => 0) {
   const toRead: string[] = [];
   const told: boolean[] = [];
   const delivered: HeldJob[] = [];
+  const ended: [HeldJob, "stored" | "lost"][] = [];
   const lease = {
     leaseId: randomUUID(),
     renewing: null as Promise<void> | null,
@@ -40,6 +42,9 @@ function stage(now = () => 0) {
     deliver: (jobs) => void delivered.push(...jobs),
     release: () => {},
     delivered: () => {},
+    start: () => told.push(true),
+    stored: (one) => void ended.push([one, "stored"]),
+    lost: (one) => void ended.push([one, "lost"]),
     hand: ({ claimId, fresh }) => {
       toRead.push(claimId);
       told.push(fresh !== undefined);
@@ -54,7 +59,7 @@ function stage(now = () => 0) {
     ...{ claimId: randomUUID(), leaseId: lease.leaseId, jobId: null },
     fresh: { texts, tids: "(0,1);(0,2)", at: 60, seq: 40 },
   });
-  return { handovers, held, lease, toRead, told, delivered, claim, several, fetcher };
+  return { handovers, held, lease, toRead, told, delivered, ended, claim, several, fetcher };
 }
 
 test("a claim is registered as soon as it is heard of, and read after the renewal under way", async () => {
@@ -138,3 +143,28 @@ test("jobs of which only the ids are told are read by them", () => {
   handovers.heard(named);
   expect([toRead, told, delivered]).toEqual([[named.claimId], [true], []]);
 });
+
+test.each(["stored", "lost"] as const)(
+  "a run that begins early has its place, and hears that its job is %s",
+  (end) => {
+    let now = 0;
+    const { handovers, fetcher, held, delivered, ended, told } = stage(() => now);
+    fetcher.serve([1]);
+    const id = randomUUID();
+    const stored = { id, type: "work", queueId: 1, weight: 5, tenant: "t", payload: "1" };
+    const job = claimedLater({ ...stored, maxAttempts: 5, uniqueReference: false }, id)(new Date());
+    const claim = handovers.offer([stored]);
+    if (claim === null) throw new Error("nothing was offered");
+    expect(handovers.reserved).toBe(1);
+    const begun = handovers.begin(claim, job);
+    expect(handovers.reserved).toBe(0);
+    expect(delivered.map((one) => [one.job.id, one.isStored])).toEqual([[id, false]]);
+    expect([held.claims, told, ended, fetcher.hints()]).toEqual([[id], [true], [], []]);
+    if (end === "stored") begun.stored(41);
+    else begun.lost();
+    expect(ended).toEqual([[delivered[0], end]]);
+    now += 1_000;
+    const hint = { queueId: 1, weight: 5, afterSeq: 41 };
+    expect(fetcher.hints()).toEqual(end === "stored" ? [hint] : []);
+  },
+);

@@ -20,7 +20,7 @@ const spokenValue = (value: string | null) =>
     ? number(4, -1)
     : Buffer.concat([number(4, Buffer.byteLength(value)), Buffer.from(value)]);
 
-const spoken = (statement: string, values: (string | null)[]) =>
+const spoken = (statement: string, values: (string | null)[], toldEarly = false) =>
   Buffer.concat([
     message(
       "B",
@@ -29,6 +29,7 @@ const spoken = (statement: string, values: (string | null)[]) =>
       number(2, 0),
     ),
     message("E", name(""), number(4, 0)),
+    ...(toldEarly ? [message("H")] : []),
     message("S"),
   ]);
 
@@ -43,7 +44,10 @@ test.each([
 ])("a run with %s is told as the protocol wants it", (_, values) => {
   const buffer = new MessageBuffer();
   for (const statement of ["flush_one", "ñame"])
-    expect(runMessage(statement, values, buffer).equals(spoken(statement, values))).toBe(true);
+    for (const early of [false, true]) {
+      const told = runMessage(statement, values, buffer, early);
+      expect(told.equals(spoken(statement, values, early))).toBe(true);
+    }
 });
 
 test("a text in pieces is told as one", () => {
@@ -76,7 +80,7 @@ test.each(["at once", "later"] as const)("what is taken %s is what was sent", as
   const { stream, taken, places, waiting } = streamThat(takes);
   const buffer = new MessageBuffer();
   const values = ["first", "second", "third"];
-  for (const value of values) sendRun(stream, buffer, "s", [value]);
+  for (const value of values) sendRun(stream, buffer, "s", [value], false);
   while (taken.length < values.length) {
     waiting.shift()?.();
     await new Promise(setImmediate);

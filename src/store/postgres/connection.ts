@@ -7,7 +7,7 @@ import type { Events } from "../../runtime/events.ts";
 import { clientConfig } from "./client-config.ts";
 import { isConnectionError } from "./failures.ts";
 import { Patience } from "./patience.ts";
-import { PreparedRun, type Value } from "./prepared-run.ts";
+import { type Executed, PreparedRun, type Value } from "./prepared-run.ts";
 import type { Renderer, Runner, RunStatement, Statement } from "./statement.ts";
 
 export interface ConnectionOptions {
@@ -81,8 +81,16 @@ export class Connection implements Runner {
     });
   }
 
-  /** The same without a promise: that would be one more step on the way of a pickup. */
-  send(source: Statement, values: readonly Value[], told: Done<unknown[][]>): void {
+  /**
+   * The same without a promise: that would be one more step on the way of a pickup. `executed` is told before the
+   * commit, if the connection is free.
+   */
+  send(
+    source: Statement,
+    values: readonly Value[],
+    told: Done<unknown[][]>,
+    executed: Executed | null = null,
+  ): void {
     const client = this.#client;
     if (this.#busy || client === null) {
       const { renderer } = this.#options;
@@ -91,7 +99,8 @@ export class Connection implements Runner {
     }
     this.#busy = true;
     this.#told = told;
-    const run = new PreparedRun(this.#options.renderer.render(source), values, this.#answered);
+    const rendered = this.#options.renderer.render(source);
+    const run = new PreparedRun(rendered, values, this.#answered, executed);
     this.#sent = run;
     try {
       client.query(run);

@@ -28,20 +28,29 @@ const [queueId, weight] = [`${column(0)}::int`, `${column(1)}::smallint`];
 
 const announced = `when not yes and ${notice} is not null then pg_notify(@channel, ${notice})`;
 
+const clear = (afterSeq: string | undefined) => clearOf(queueId, weight, `${afterSeq}::bigint`);
+
 const ways = {
   /** For a worker of this process, which hears of it with the answer. The claim bears the id of its job. */
   claim: {
     own: 2,
     claimId: () => jobId,
-    also: () => "",
+    yes: ([, afterSeq]: string[]) => clear(afterSeq),
+    notify: () => `case ${announced} end`,
+  },
+  /** For one whose run has begun already, when a flush was lost: there is nothing left to ask. */
+  keep: {
+    own: 1,
+    claimId: () => jobId,
+    yes: () => "true",
     notify: () => `case ${announced} end`,
   },
   /** For one elsewhere, which is told what it got. */
   hand: {
     own: 8,
     claimId: (own: string[]) => `${own[7]}::uuid`,
-    also: ([leaseId, , offerId, leftMs]: string[]) =>
-      ` and ${offerStands(`${leaseId}::uuid`, `${offerId}::uuid`, `${leftMs}::int`)}`,
+    yes: ([leaseId, afterSeq, offerId, leftMs]: string[]) =>
+      `${clear(afterSeq)} and ${offerStands(`${leaseId}::uuid`, `${offerId}::uuid`, `${leftMs}::int`)}`,
     notify: (own: string[]) => {
       const [channel, handed, job] = own.slice(4);
       return `case when yes then pg_notify(${channel}::text,
@@ -63,14 +72,13 @@ interface Shape {
 // Every pickup there waits for this, so it says nothing that most jobs do not need.
 function flushOneAnd(way: Way, { rare, tally }: Shape): Statement {
   const stored = columnsOf({ rare });
-  const { own, also, notify, claimId } = ways[way];
+  const { own, yes, notify, claimId } = ways[way];
   const parameters = Array.from({ length: own }, (_, n) => column(stored.length + n));
-  const [leaseId, afterSeq] = parameters;
+  const [leaseId] = parameters;
   const deadline = rare ? `now() + ${column(runtimeColumn)}::int * interval '1 ms'` : "null";
-  const yes = `${clearOf(queueId, weight, `${afterSeq}::bigint`)}${also(parameters)}`;
   return statement(
     `flush_one_and_${way}${rare ? "_rare" : ""}${tally ? "_tally" : ""}`,
-    `with ${fenceAnd(`, ${yes} as yes`, tally ? tallied(queueId) : "")},
+    `with ${fenceAnd(`, ${yes(parameters)} as yes`, tally ? tallied(queueId) : "")},
   inserted as (
     insert into millrace.job (id, seq, created_at, ready_at, payload, claim_id, claim_no, attempt, started_at,
       ${namesOf(stored)})
@@ -92,6 +100,7 @@ const both = (way: Way, rare: boolean) => ({
 });
 const flushOne = {
   claim: { common: both("claim", false), rare: both("claim", true) },
+  keep: { common: both("keep", false), rare: both("keep", true) },
   hand: { common: both("hand", false), rare: both("hand", true) },
 };
 
@@ -113,6 +122,7 @@ function oneFlush(way: Way, flush: Flush, tally: boolean, own: readonly string[]
 
 /** For one job and one hint. */
 export function claimedFlush(flush: Flush, claim: ImmediateClaim, tally: boolean): ShapedFlush {
+  if (claim.begun === true) return oneFlush("keep", flush, tally, [claim.leaseId]);
   const afterSeq = String(claim.hints[0]?.afterSeq ?? 0);
   return oneFlush("claim", flush, tally, [claim.leaseId, afterSeq]);
 }

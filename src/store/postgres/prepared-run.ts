@@ -40,6 +40,9 @@ const joined = (text: Text | null): string | null =>
 /** May be told more than once: the first time counts. */
 type Done = (error: unknown, rows: unknown[][], run: PreparedRun) => void;
 
+/** The statement is through, its commit is not. Throws nothing. */
+export type Executed = (rows: unknown[][]) => void;
+
 const portal = { type: "P", name: "" };
 
 export class PreparedRun implements pg.Submittable {
@@ -47,6 +50,7 @@ export class PreparedRun implements pg.Submittable {
   readonly text: string;
   readonly #values: readonly Value[];
   readonly #done: Done;
+  readonly #executed: Executed | null;
   #known: Known | null = null;
   #columns: readonly Read[] | null = null;
   readonly #rows: unknown[][] = [];
@@ -56,11 +60,13 @@ export class PreparedRun implements pg.Submittable {
     { name, text }: { readonly name: string; readonly text: string },
     values: readonly Value[],
     done: Done,
+    executed: Executed | null = null,
   ) {
     this.name = name;
     this.text = text;
     this.#values = values;
     this.#done = done;
+    this.#executed = executed;
   }
 
   submit(connection: pg.Connection): void {
@@ -73,7 +79,7 @@ export class PreparedRun implements pg.Submittable {
     const isParsed =
       (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
     if (isParsed && this.#columns !== null) {
-      sendRun(wire.stream, known.buffer, name, values);
+      sendRun(wire.stream, known.buffer, name, values, this.#executed !== null);
       return;
     }
     wire.stream.cork();
@@ -84,6 +90,7 @@ export class PreparedRun implements pg.Submittable {
     wire.bind({ statement: name, values: values.map(joined) }, true);
     if (this.#columns === null) wire.describe(portal, true);
     wire.execute(null, true);
+    if (this.#executed !== null) wire.flush();
     wire.sync();
     wire.stream.uncork();
   }
@@ -108,7 +115,9 @@ export class PreparedRun implements pg.Submittable {
     this.#rows.push(row);
   }
 
-  handleCommandComplete(): void {}
+  handleCommandComplete(): void {
+    if (this.#error === undefined) this.#executed?.(this.#rows);
+  }
 
   handleError(error: unknown): void {
     this.#done(error, [], this);

@@ -62,18 +62,28 @@ export class PostgresProducer implements ProducerSession {
     jobs: readonly NewJob[],
     options: FlushOptions & { readonly claim: ImmediateClaim },
     done: (flushed: Flushed | Promise<Flushed>) => void,
+    begin: ((claimedAt: Date) => void) | null,
   ): boolean {
     const request = this.#request(jobs, options.notice);
     if (request === null) return false;
+    const { claim } = options;
     const deadline = this.#deadline;
-    const tally = this.#mayTally(jobs, options.claim);
-    const { source, values } = claiming(request, options.claim, tally);
-    this.#options.connection.send(source, values, (error, rows) => {
+    const tally = this.#mayTally(jobs, claim);
+    const { source, values } = claiming(request, claim, tally);
+    let kept: ImmediateClaim | undefined;
+    const answered = (error: unknown, rows: unknown[][]) => {
       const flushed = error === undefined ? this.#claimed(request, tally, rows) : null;
       if (flushed !== null) return done(flushed);
       const failed = () => (error === undefined ? Promise.resolve(null) : Promise.reject(error));
-      done(this.#flushUntil(deadline, jobs, options, failed));
-    });
+      done(this.#flushUntil(deadline, jobs, options, failed, kept));
+    };
+    const executed = (rows: unknown[][]) => {
+      const { claimedAt } = flushedAndClaimed(rows);
+      if (claimedAt === null) return;
+      kept = { ...claim, begun: true };
+      begin?.(claimedAt);
+    };
+    this.#options.connection.send(source, values, answered, begin === null ? null : executed);
     return true;
   }
 
@@ -87,21 +97,25 @@ export class PostgresProducer implements ProducerSession {
     jobs: readonly NewJob[],
     options: FlushOptions,
     first: () => Promise<Flushed | null>,
+    /** Of a run that has begun. */
+    kept?: ImmediateClaim,
   ): Promise<Flushed> {
     let attempt = first;
+    let wanted = options;
+    const again = () => this.#attempt(jobs, wanted);
     for (let tries = 1; ; ) {
       try {
         const flushed = await attempt();
         if (flushed !== null) return flushed;
         // The producer's row is gone or ahead of us: nothing was inserted, start over under a new name.
         this.#producer = null;
-        attempt = () => this.#attempt(jobs, options);
       } catch (error) {
         const flushed = await this.#recover(jobs, error, tries++, deadline);
         if (flushed !== null) return flushed;
-        // A worker that waited for the first try does not wait any more.
-        attempt = () => this.#attempt(jobs, { ...options, claim: undefined, handover: undefined });
+        // A worker that waited for the first try does not wait any more, unless it has begun.
+        wanted = { ...options, claim: kept, handover: undefined };
       }
+      attempt = again;
     }
   }
 

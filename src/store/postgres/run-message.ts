@@ -1,13 +1,17 @@
 // What a prepared statement is run with, as one piece: Bind, Execute and Sync of PostgreSQL's protocol, all values
 // as text. The driver writes each of them apart, and joins them again on the way out.
+//
+// Whoever cannot wait for the commit has Flush before Sync: the server then says first what the statement did.
 
 import type { Writable } from "node:stream";
 
 const bind = 0x42;
 const execute = [0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0];
+const flush = [0x48, 0, 0, 0, 4];
 const sync = [0x53, 0, 0, 0, 4];
 /** All columns as text, of any number of rows. */
 const end = Buffer.from([0, 0, ...execute, ...sync]);
+const endToldEarly = Buffer.from([0, 0, ...execute, ...flush, ...sync]);
 
 const lengthBytes = 4;
 const countBytes = 2;
@@ -61,7 +65,7 @@ export class MessageBuffer {
 
 /** At least as many bytes as it takes; of what is very long exactly so many. */
 function roomFor(name: string, values: readonly (Text | null)[]): number {
-  const frame = 1 + lengthBytes + 1 + bytesOf(name) + 1 + 2 * countBytes + end.length;
+  const frame = 1 + lengthBytes + 1 + bytesOf(name) + 1 + 2 * countBytes + endToldEarly.length;
   const lengths = values.length * lengthBytes;
   const most = frame + lengths + mostBytesPerLetter * measured(values, lettersOf);
   return most <= mostKept ? most : frame + lengths + measured(values, bytesOf);
@@ -71,6 +75,7 @@ export function runMessage(
   name: string,
   values: readonly (Text | null)[],
   buffer: MessageBuffer,
+  toldEarly = false,
 ): Buffer {
   const message = buffer.ofAtLeast(roomFor(name, values));
   message[0] = bind;
@@ -85,7 +90,7 @@ export function runMessage(
     at += lengthBytes + Math.max(0, length);
   }
   message.writeInt32BE(at + countBytes - 1, 1);
-  at += end.copy(message, at);
+  at += (toldEarly ? endToldEarly : end).copy(message, at);
   return message.subarray(0, at);
 }
 
@@ -94,7 +99,8 @@ export function sendRun(
   buffer: MessageBuffer,
   name: string,
   values: readonly (Text | null)[],
+  toldEarly: boolean,
 ): void {
-  stream.write(runMessage(name, values, buffer));
+  stream.write(runMessage(name, values, buffer, toldEarly));
   if (stream.writableLength > 0) buffer.leave();
 }
