@@ -84,12 +84,21 @@ export async function openProducer(url) {
 export async function openConsumer(url, config, handle) {
   const client = await connect(url);
   let running = true;
+  // Of several workers, two may each have locked what the other has just claimed: one of them tries again.
+  const take = async (values) => {
+    for (;;) {
+      try {
+        return (await client.query({ name: "next", text: next, values })).rows;
+      } catch (error) {
+        if (error.code !== "40P01") throw error;
+      }
+    }
+  };
   const loop = async () => {
     let done = [];
     let hint = -1;
     while (running) {
-      const values = [done, randomUUID(), hint, config.claimSize];
-      const { rows } = await client.query({ name: "next", text: next, values });
+      const rows = await take([done, randomUUID(), hint, config.claimSize]);
       for (const row of rows) {
         handle(row.payload);
         hint = Math.max(hint, Number(row.seq));
