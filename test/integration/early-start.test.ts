@@ -45,8 +45,8 @@ const newJob = (options: { waitForCommit?: boolean } = {}): JobDefinition =>
   });
 
 /** Until the worker waits and takes what is offered. */
-async function warm(): Promise<void> {
-  await millrace.work([job], { drainMs: 5_000 });
+async function warm(jobs = [job]): Promise<void> {
+  await millrace.work(jobs, { drainMs: 5_000 });
   await until("a job was claimed by its flush", async () => {
     await delay(5);
     const { id } = await millrace.enqueue(job, "before");
@@ -157,6 +157,22 @@ describe("a run beside its producer", () => {
     expect(await millrace.get(other.id)).toMatchObject({ state: "ready", attempt: 0 });
     await instances.millrace.resumeQueue(job.queue);
     expect(await millrace.waitFor(other.id)).toMatchObject(once);
+  });
+
+  it("keeps its job also where its worker looks in several places", async () => {
+    const other = newJob();
+    await warm([job, { ...other, type: "early.other" }]);
+    await millrace.waitFor(
+      (await millrace.enqueue({ ...other, type: "early.other" }, "before")).id,
+    );
+    const { enqueued, n } = await caughtBy(proxy.holdCommit("flush_and_claim"));
+    const { id } = await begun(n);
+    await instances.millrace.pauseQueue(other.queue);
+    proxy.cut();
+    expect((await enqueued).id).toBe(id);
+    gate.open();
+    expect(await millrace.waitFor(id)).toMatchObject(once);
+    expect(runs.filter((run) => run.id === id)).toHaveLength(1);
   });
 
   it("is over with the commit before the worker stops", async () => {

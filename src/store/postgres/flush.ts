@@ -163,7 +163,7 @@ export const isLone = (jobs: readonly NewJob[], claim: ImmediateClaim | undefine
 
 /** For a worker of this process; with `tally` a lone job is counted in the producer's row. */
 export function claiming(flush: Flush, claim: ImmediateClaim, tally: boolean): ShapedFlush {
-  if (isLone(flush.jobs, claim)) return claimedFlush(flush, claim, tally);
+  if (claim.begun === true || isLone(flush.jobs, claim)) return claimedFlush(flush, claim, tally);
   const alike = claim.hints.length === 1 ? parametersIfAlike(flush) : null;
   const own = [String(claim.count), claim.claimId, claim.leaseId];
   if (alike !== null) {
