@@ -27,7 +27,7 @@ export async function run(context) {
     const entries = [];
     for (const system of systems) {
       const { modes } = await adapterOf(system);
-      for (const config of modes.idle) {
+      for (const config of modes.idle.filter(({ localOnly }) => local || !localOnly)) {
         const stand = idleStand(context.lab, system, config, { local, warmUp });
         entries.push({
           ...{ scenario: "pickup_idle", system, config: `${place}: ${config.label}`, stand },

@@ -13,7 +13,15 @@ export const modes = {
       bulkInFlight: 2,
     },
   ],
-  idle: [{ label: "enqueue", concurrency: 200 }],
+  idle: [
+    { label: "enqueue", concurrency: 200 },
+    {
+      label: "enqueue, waitForCommit",
+      concurrency: 200,
+      definition: { waitForCommit: true },
+      localOnly: true, // elsewhere every run waits for that
+    },
+  ],
   dispatch: [
     { label: "direct", counts, concurrency: 50 },
     { label: "brokered", counts, concurrency: 50, broker: "redis" },
@@ -52,8 +60,13 @@ async function useFeature(millrace, { feature = "plain" }) {
   if (settings !== undefined) await millrace.configureQueue("bench", settings);
 }
 
-const jobOf = (handle) =>
-  defineJob({ type: "bench", queue: "bench", run: ({ payload }) => handle(payload) });
+const jobOf = (handle, definition = {}) =>
+  defineJob({
+    ...definition,
+    type: "bench",
+    queue: "bench",
+    run: ({ payload }) => handle(payload),
+  });
 // Whatever the environment says about Redis.
 const connect = (url, { redisUrl }) =>
   Millrace.connect({
@@ -103,11 +116,11 @@ export async function openConsumer(url, config, handle) {
   return { close: () => millrace.stop() };
 }
 
-// One Millrace for both, as an application would have it: an idle worker may be handed a fresh job directly.
+// One Millrace for both, as an application would have it: an idle worker may begin a fresh job at once.
 export async function openLocal(url, config, handle) {
   const { concurrency } = config;
   const millrace = await connect(url, config);
-  const job = jobOf(handle);
+  const job = jobOf(handle, config.definition);
   await millrace.work([job], { concurrency });
   return producing(millrace, job, config);
 }
