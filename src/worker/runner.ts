@@ -22,6 +22,8 @@ export interface RunnerOptions {
   readonly events: Events;
 }
 
+/** A suspect's first moments are its own: who else begins then might be what kills the process. */
+const aloneMs = 1_000;
 /** Whoever waits behind runs of which none ends for so long is better off elsewhere. */
 const stuckMs = 100;
 
@@ -30,6 +32,7 @@ export class Runner {
   #waiting: HeldJob[] = [];
   #running = 0;
   #starting = false;
+  #suspect: HeldJob | null = null;
   /** Runs that did not end at once, the oldest first. */
   readonly #underWay = new Line<HeldJob>();
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -53,13 +56,21 @@ export class Runner {
     return Math.max(slowestMs, this.#options.clock.monotonic() - oldest.startedAt);
   }
 
+  /** Does a suspect run for which everybody waits, for a moment? */
+  get isReserved(): boolean {
+    if (this.#suspect?.place === null) this.#suspect = null; // it is settled
+    return this.#suspect !== null;
+  }
+
   get isFull(): boolean {
     return this.taken >= this.#options.concurrency;
   }
 
-  /** They take their places; `startWaiting` starts them. */
+  /** They take their places, a suspect the first; `startWaiting` starts them. */
   accept(jobs: readonly HeldJob[]): void {
     this.#waiting.push(...jobs);
+    if (this.#options.held.holdsSuspect)
+      this.#waiting.sort((a, b) => Number(isSuspect(b)) - Number(isSuspect(a)));
   }
 
   /** After a stall nothing starts until a renewal has said whose the jobs are. */
@@ -70,6 +81,7 @@ export class Runner {
     const { concurrency, mayStart } = this.#options;
     let next = 0;
     while (this.#running < concurrency && next < this.#waiting.length && mayStart()) {
+      if (this.isReserved) break;
       const held = this.#waiting[next++];
       if (held !== undefined) this.#run(held);
     }
@@ -143,6 +155,7 @@ export class Runner {
     this.#running++;
     held.started = true;
     held.startedAt = clock.monotonic();
+    if (isSuspect(held)) this.#reserve(held);
     if (events.wants("job.started")) {
       const { readyAt, startedAt } = held.job;
       const waitedMs = readyAt === null ? null : Math.max(0, +startedAt - +readyAt);
@@ -153,6 +166,16 @@ export class Runner {
       held.run = this.#underWay.add(held);
       void outcome.then((later) => this.#ended(held, later));
     } else this.#ended(held, outcome);
+  }
+
+  #reserve(suspect: HeldJob): void {
+    this.#suspect = suspect;
+    const over = () => {
+      if (this.#suspect === suspect) this.#suspect = null;
+      this.startWaiting();
+      this.#options.onEnded();
+    };
+    setTimeout(over, aloneMs).unref();
   }
 
   #ended(held: HeldJob, outcome: Outcome): void {
@@ -175,3 +198,5 @@ export class Runner {
     if (isPending) this.#options.onEnded();
   }
 }
+
+const isSuspect = ({ job }: HeldJob): boolean => job.crashCount > 0;

@@ -259,12 +259,13 @@ export class Turns {
   }
 
   #letGo(ended: HeldJob): void {
-    const { held, fetcher, lanes } = this.#options;
+    const { held, fetcher, lanes, start } = this.#options;
     const { job } = ended;
     held.settled(ended);
     lanes.ended(job.queueId);
-    // Suspects come one at a time: there may be another.
+    // Others have waited for its end. Suspects come one at a time: there may be another.
     if (job.crashCount > 0) {
+      setImmediate(start);
       fetcher.wake(true);
       lanes.wake([job.queueId]);
     }

@@ -263,7 +263,7 @@ export class Worker implements Service {
   }
 
   #room(mostAhead?: number, roomOf = roomFor): number {
-    if (this.#state !== "running" || !this.#lease.alive) return 0;
+    if (this.#state !== "running" || !this.#lease.alive || this.#runner.isReserved) return 0;
     const { taken, runMs } = this.#runner;
     return roomOf(this.#options.concurrency, runMs, taken + this.#handovers.reserved, mostAhead);
   }
@@ -290,9 +290,9 @@ export class Worker implements Service {
     this.#turns.wake();
   }
 
-  #loseLease(lost: string): void {
-    const { events, name } = this.#options;
-    events.emit("lease.lost", { worker: name, lease: lost, jobs: this.#held.size });
-    this.#runner.loseLease(lost);
+  #loseLease(lease: string): void {
+    const jobs = this.#held.size;
+    this.#options.events.emit("lease.lost", { worker: this.name, lease, jobs });
+    this.#runner.loseLease(lease);
   }
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { mostAtOnce } from "../support/ledger.ts";
-import { shortLease, Trial } from "../support/trial.ts";
+import { chaosJob, shortLease, Trial } from "../support/trial.ts";
 import { until } from "../support/until.ts";
 
 let trial: Trial;
@@ -99,4 +99,28 @@ test("fault 28: a job that kills its process while it is being committed is stor
   expect(second.of("start").at(-1)?.token).not.toBe(token);
   // Whichever way it came: most often by the flush, under its own name.
   expect((await trial.job(id)).payload).toMatchObject({ mark });
+});
+
+test("fault 28: who was there once when a process died is not charged for what others do", async () => {
+  const poison = { kind: "exit", once: true } as const;
+  // Takes back what the others leave, and runs none of it.
+  await trial.start({ types: [{ type: "other" }] });
+  const all = [await trial.enqueue(poison), await trial.enqueue({ kind: "quick" })];
+  const innocent = all[1] ?? "";
+  for (let crashes = 1; crashes <= 4; crashes++) {
+    const process = await trial.start();
+    await process.ended();
+    await until("nothing is held any more", async () => {
+      const states = await Promise.all(all.map(async (id) => (await trial.job(id)).state));
+      return !states.includes("running");
+    });
+    // It comes before all that waits, and kills its process in turn.
+    if (crashes < 4)
+      all.push((await trial.millrace.enqueue(chaosJob, poison, { priority: "high" })).id);
+  }
+  await trial.start();
+  await trial.drained();
+  for (const id of all)
+    expect(await trial.job(id)).toMatchObject({ state: "completed", crashCount: 1 });
+  expect(trial.about(innocent, "end")).toHaveLength(1);
 });
