@@ -197,11 +197,13 @@ export class Stand {
     return () => this.watchers.delete(watch);
   }
 
-  async settled() {
+  async settled(timeoutMs = 180_000) {
     if (!this.adapter.isSettled) return undefined;
+    const until = nowMs() + timeoutMs;
     for (;;) {
       const askedAt = nowMs();
       if (await this.adapter.isSettled(this.client)) return askedAt;
+      if (askedAt > until) throw new Error(`${this.system}: not settled after ${timeoutMs} ms`);
       await sleep(3);
     }
   }
