@@ -2,6 +2,7 @@
 // queue's latency consists of, so it goes the shortest way, without promises and with few functions, and its run
 // begins while it is being committed: see docs/design/early-start.md.
 
+import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Flushed, NewJob, ProducerSession } from "../store/store.ts";
 import { claimedLater, type FreshJob } from "../worker/fresh-job.ts";
@@ -51,7 +52,7 @@ export class LoneFlush {
       fresh ??= claimedLater(job, claim.claimId);
       this.#settle(call, offer, startedAt, flushed, begun ?? fresh);
     };
-    const early = worker.mayBegin(job.type) ? begin : null;
+    const early = job.waitForCommit !== true && worker.mayBegin(job.type) ? begin : null;
     const isSent = session.flushAtOnce(jobs, { notice, claim }, done, early);
     if (!isSent) worker.take(claim, [], null);
     // Read while the flush is on its way.
@@ -87,7 +88,8 @@ export class LoneFlush {
       answer([call], answers);
       this.#options.announcer.stored(call.jobs, begun === null ? 0 : 1, startedAt);
     } catch (error) {
-      begun?.lost();
+      if (isUnknown(error)) begun?.doubted();
+      else begun?.lost();
       call.reject(error);
     } finally {
       if (begun === null) worker.take(claim, [], null);
@@ -95,3 +97,7 @@ export class LoneFlush {
     }
   }
 }
+
+/** The server may have stored it, or may yet. */
+const isUnknown = (error: unknown): boolean =>
+  error instanceof MillraceError && error.code === "DATABASE_UNAVAILABLE";

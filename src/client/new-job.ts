@@ -137,6 +137,7 @@ export function newJob(
     expiresInMs:
       checkNumber("expiresInMs", options.expiresInMs, 1, longest) ?? definition.expiresInMs,
     maxRuntimeMs: definition.maxRuntimeMs,
+    waitForCommit: definition.waitForCommit,
     correlationId: optionalName("correlationId", named.correlationId),
     key: optionalName("key", key),
     requestHash: key === undefined ? undefined : requestHash(definition, tenant, given),
@@ -183,13 +184,13 @@ const commons = new WeakMap<Definition, Common>();
 function commonOf(definition: Definition, queue: Queue, config: Config): Common {
   const known = commons.get(definition);
   if (known?.queue === queue && known.config === config) return known;
-  const { type, priority, maxRuntimeMs, expiresInMs, rules, labels } = definition;
+  const { type, priority, maxRuntimeMs, expiresInMs, waitForCommit, rules, labels } = definition;
   const category = definition.category ?? config.categories.categoryOf(type)?.name;
   const job = {
     ...{ id: "", type, queueId: queue.id, tenant: "default", payload: "" },
     weight: weightOf(priority, config.priorities),
     maxAttempts: definition.maxAttempts ?? queue.maxAttempts ?? config.maxAttempts,
-    ...{ maxRuntimeMs, expiresInMs, uniqueReference: false },
+    ...{ maxRuntimeMs, expiresInMs, waitForCommit, uniqueReference: false },
     meta: metaOf(definition, undefined, undefined, noOptions),
   };
   const isPlain = category === undefined && rules === null && labels === undefined;

@@ -46,6 +46,7 @@ export interface NewJob {
   readonly requestHash?: string | undefined;
   readonly reference?: string | undefined;
   readonly uniqueReference?: boolean | undefined;
+  readonly waitForCommit?: boolean | undefined;
   readonly meta?: JobMeta | undefined;
   /** Given in controlled queues only; their jobs are neither hinted nor claimed as they are stored. */
   readonly tenantSlot?: number | undefined;
@@ -132,7 +133,7 @@ export interface Reprocessed {
 
 /** Claims a flush's first jobs while inserting them, for a local worker that waits for just these. */
 export interface ImmediateClaim {
-  /** Best the first job's id: nobody has to make it, and a lone job's flush says it once. */
+  /** Best the first job's id: a lone job's flush says it once. */
   readonly claimId: string;
   readonly leaseId: string;
   readonly count: number;
@@ -177,9 +178,8 @@ export interface ProducerSession {
   /** Resolves after the commit. An ambiguous commit is resolved, never guessed. */
   flush(jobs: readonly NewJob[], options: FlushOptions): Promise<Flushed>;
   /**
-   * The same for a worker here that waits, with no promise on the way: each would be a step of the pickup. What goes
-   * wrong is mended behind one. `begin` is told once, before `done`, that the job is stored and claimed but for the
-   * commit: it is that claim's own from then on, or `done` fails. False: this session is not ready for it.
+   * The same for a worker here that waits, with no promise on the way; false: this session is not ready. `begin` is
+   * told once, before `done`, that all is done but the commit: the job is that claim's own then, or `done` fails.
    */
   flushAtOnce(
     jobs: readonly NewJob[],

@@ -2,9 +2,9 @@
 // gone by our standing offer. See docs/design/handover.md.
 
 import type { ClaimedJob } from "../domain/job.ts";
-import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { HandedClaim, ImmediateClaim, LeaseSession, Listener, Offer } from "../store/store.ts";
+import { Doubts, type DoubtsOptions } from "./doubts.ts";
 import type { Fetcher } from "./fetcher.ts";
 import { parseFresh } from "./fresh-job.ts";
 import type { HeldJob, HeldJobs } from "./held-jobs.ts";
@@ -12,7 +12,7 @@ import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { Registry } from "./registry.ts";
 import { type Described, StandingOffer } from "./standing-offer.ts";
 
-export interface HandoversOptions {
+export interface HandoversOptions extends DoubtsOptions {
   readonly worker: string;
   readonly session: Pick<LeaseSession, "offer">;
   /** null: nobody elsewhere is offered anything. */
@@ -39,20 +39,18 @@ export interface HandoversOptions {
   readonly delivered: () => void;
   /** Of what was delivered, starts what there is a slot for. */
   readonly start: () => void;
-  /** What was delivered before it was stored is stored by now, or is not. */
-  readonly stored: (held: HeldJob) => void;
-  readonly lost: (held: HeldJob) => void;
   /** There is a claim to read. */
   readonly hand: (claim: HandedClaim) => void;
-  readonly clock: Clock;
   readonly events: Events;
 }
 
 /** A run that began while its job was being stored. One of these is called, once. */
 export interface BegunRun {
   stored(lastSeq: number | null): void;
-  /** It was not, or nobody knows. */
+  /** It was not. */
   lost(): void;
+  /** Nobody knows, and it may be yet. */
+  doubted(): void;
 }
 
 /** Whoever's runs take longer may be busy for so long without saying so, and gains nothing by a handover. */
@@ -61,10 +59,12 @@ const quickRunMs = 100;
 export class Handovers {
   readonly #options: HandoversOptions;
   readonly #standing: StandingOffer;
+  readonly #doubts: Doubts;
   #reserved = 0;
 
   constructor(options: HandoversOptions) {
     this.#options = options;
+    this.#doubts = new Doubts(options);
     this.#standing = new StandingOffer({
       ...options,
       leaseId: () => options.lease.leaseId,
@@ -96,6 +96,7 @@ export class Handovers {
   }
 
   close(): Promise<void> {
+    this.#doubts.close();
     return this.#standing.close();
   }
 
@@ -146,6 +147,9 @@ export class Handovers {
         this.#took(job, lastSeq);
       },
       lost: () => begun.forEach(lost),
+      doubted: () => {
+        for (const one of begun) this.#doubts.add(one);
+      },
     };
   }
 

@@ -46,7 +46,9 @@ const newJob = (options: { waitForCommit?: boolean } = {}): JobDefinition =>
 
 /** Until the worker waits and takes what is offered. */
 async function warm(jobs = [job]): Promise<void> {
-  await millrace.work(jobs, { drainMs: 5_000 });
+  const { run: defaultHandler = () => {}, queue } = job;
+  const all = jobs.length > 0 ? {} : { defaultHandler, queues: [queue] };
+  await millrace.work(jobs, { drainMs: 5_000, ...all });
   await until("a job was claimed by its flush", async () => {
     await delay(5);
     const { id } = await millrace.enqueue(job, "before");
@@ -117,6 +119,21 @@ describe("a run beside its producer", () => {
     expect(await millrace.waitFor(id)).toMatchObject(once);
   });
 
+  it.each(["a definition", "a default handler"])(
+    "waits for the commit where the producer's definition says so, beside %s that does not",
+    async (kind) => {
+      const asked = { ...job, waitForCommit: true };
+      await warm(kind === "a definition" ? [job] : []);
+      job = asked;
+      const { enqueued, sprung: commit, n } = await caughtBy(proxy.holdCommit(flush));
+      expect(await isOpen(enqueued)).toBe(true);
+      expect(runs.filter((run) => run.n === n)).toEqual([]);
+      gate.open();
+      commit();
+      expect(await millrace.waitFor((await enqueued).id)).toMatchObject(once);
+    },
+  );
+
   it("goes on when the commit's answer is lost", async () => {
     await warm();
     const { enqueued, n } = await caughtBy(proxy.loseCommitsAnswer(flush));
@@ -173,6 +190,42 @@ describe("a run beside its producer", () => {
     gate.open();
     expect(await millrace.waitFor(id)).toMatchObject(once);
     expect(runs.filter((run) => run.id === id)).toHaveLength(1);
+  });
+
+  describe("whose enqueue was given up", () => {
+    beforeEach(async () => {
+      const impatient = { queryTimeoutMs: 300, enqueueTimeoutMs: 600 };
+      millrace = await instances.connect({ databaseUrl: proxy.url, ...impatient });
+    });
+    const givenUp = async () => {
+      await warm();
+      const caught = await caughtBy(proxy.holdCommit(flush, { outlives: true }));
+      const run = await begun(caught.n);
+      await expect(caught.enqueued).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
+      return { ...caught, ...run };
+    };
+
+    it("goes on, and its end is stored if the job is, however late", async () => {
+      const { id, signal, sprung: commit } = await givenUp();
+      gate.open();
+      expect(await isStored(id)).toBe(false);
+      commit();
+      const ended = () => millrace.get(id).then((found) => found?.finishedAt != null && found);
+      expect(await until("its end is stored", ended)).toMatchObject(once);
+      expect(signal.aborted).toBe(false);
+      expect(runs.filter((run) => run.id === id)).toHaveLength(1);
+    });
+
+    it("is aborted when the worker stops", async () => {
+      const { id, signal, sprung: commit } = await givenUp();
+      const stopped = millrace.stop();
+      await until("its signal aborts", () => signal.aborted);
+      expect(signal.reason).toMatchObject({ cause: "not_stored" });
+      gate.open();
+      await stopped;
+      expect(await isStored(id)).toBe(false);
+      commit(); // nothing of it is left for other tests to wait for
+    });
   });
 
   it("is over with the commit before the worker stops", async () => {

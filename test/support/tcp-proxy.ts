@@ -14,6 +14,8 @@ interface Pair {
   passing: boolean;
   /** Nothing passes either way any more. */
   muffled: boolean;
+  /** The server is not told that the client has gone. */
+  outlives: boolean;
 }
 
 interface Trap {
@@ -26,6 +28,7 @@ interface Trap {
 
 interface Hold {
   readonly text: string;
+  readonly outlives: boolean;
   readonly held: (pass: () => void) => void;
 }
 
@@ -120,13 +123,15 @@ export class TcpProxy {
 
   /**
    * The next message to the server with this text in it is kept from being committed: its Sync waits until what this
-   * resolves with is called, or is lost with its connection.
+   * resolves with is called, or is lost with its connection; with `outlives`, the server does not hear that the client
+   * has gone.
    */
-  holdCommit(text: string): Promise<() => void> {
-    return new Promise((held) => this.#holds.push({ text, held }));
+  holdCommit(text: string, { outlives = false } = {}): Promise<() => void> {
+    return new Promise((held) => this.#holds.push({ text, outlives, held }));
   }
 
   async close(): Promise<void> {
+    for (const pair of this.#pairs) pair.outlives = false;
     this.cut();
     this.#server.close();
     await once(this.#server, "close");
@@ -140,7 +145,15 @@ export class TcpProxy {
     const server = connect({ port, host: hostname, allowHalfOpen: true });
     const tails = { client: Buffer.alloc(0), server: Buffer.alloc(0) };
     const pair: Pair = {
-      ...{ client, server, tails, swallowing: false, passing: false, muffled: false },
+      ...{
+        client,
+        server,
+        tails,
+        swallowing: false,
+        passing: false,
+        muffled: false,
+        outlives: false,
+      },
     };
     this.#pairs.add(pair);
     for (const socket of [client, server]) {
@@ -195,12 +208,14 @@ export class TcpProxy {
     }
     this.#holds = this.#holds.filter((other) => other !== hold);
     pair.server.write(chunk.subarray(0, -sync.length));
+    pair.outlives = hold.outlives;
     hold.held(() => pair.server.write(sync));
   }
 
   #end(pair: Pair): void {
-    this.#pairs.delete(pair);
     pair.client.destroy();
+    if (pair.outlives) return;
+    this.#pairs.delete(pair);
     pair.server.destroy();
   }
 }

@@ -32,6 +32,7 @@ function stage(now = () => 0) {
     ...{ worker: "w", listener: null, fetcher, held, lease, leaseMs: 15_000, renewMs: 5_000 },
     ...{ clock: systemClock, events: new Events() },
     session: { offer: async () => {} },
+    store: { find: async () => [] },
     registry: new Registry([defineJob({ type: "work", run: () => 1 })]),
     room: () => 10,
     isFull: () => false,
