@@ -69,7 +69,7 @@ export class Runner {
   /** They take their places, a suspect the first; `startWaiting` starts them. */
   accept(jobs: readonly HeldJob[]): void {
     this.#waiting.push(...jobs);
-    if (this.#options.held.holdsSuspect)
+    if (jobs.some(isSuspect))
       this.#waiting.sort((a, b) => Number(isSuspect(b)) - Number(isSuspect(a)));
   }
 

@@ -52,12 +52,24 @@ export class Settler {
   }
 
   takeCompletions(most: number): Ended[] {
-    return this.#completed.splice(0, most);
+    return takeFrom(this.#completed, most);
   }
 
   takeOthers(most: number): Ended[] {
-    return this.#others.splice(0, most);
+    return takeFrom(this.#others, most);
   }
+}
+
+/** Each job once: of two runs that end together one is superseded, and must not pass for the other. */
+function takeFrom(all: Ended[], most: number): Ended[] {
+  const taken = all.splice(0, most);
+  // Who is held twice was claimed twice.
+  if (!taken.some(({ held }) => held.job.token.claimNo > 1)) return taken;
+  const ids = new Set<string>();
+  const isFirst = ({ held }: Ended) => ids.size < ids.add(held.job.id).size;
+  const once = taken.filter(isFirst);
+  if (once.length < taken.length) all.unshift(...taken.filter((one) => !once.includes(one)));
+  return once;
 }
 
 export function toCompletion({ held: { job }, outcome }: Ended): Completion {

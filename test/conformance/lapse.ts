@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { LapsedJob } from "../../src/store/store.ts";
-import { dead, ids, released, retried, type Topic } from "./stage.ts";
+import { completionOf, dead, ids, released, retried, type Topic } from "./stage.ts";
 
 export const lapse: Topic = (stage) => {
   const lapsedOf = async (leaseId: string): Promise<readonly LapsedJob[]> =>
@@ -161,5 +161,18 @@ export const lapse: Topic = (stage) => {
     );
     expect(leases).toEqual([{ id: full.leaseId }]);
     expect(ids(await lapsedOf(full.leaseId))).toEqual([full.job.id]);
+  });
+
+  it("ends a job once when two of its runs end together, by the one that holds it", async () => {
+    const queueId = await stage().queue();
+    const job = await stage().running(queueId);
+    await stage().settle(job, released);
+    const [again] = await stage().claim(queueId);
+    if (again === undefined) throw new Error("nothing was claimed");
+    const turn = { worker: "w", process: stage().process, finishedClaims: [], claim: null };
+    const completions = [completionOf(job, '"old"'), completionOf(again, '"new"')];
+    await stage().worker.turn({ ...turn, completions });
+    const rows = await stage().sql("select result from millrace.history where id = $1", [job.id]);
+    expect(rows).toEqual([{ result: "new" }]);
   });
 };

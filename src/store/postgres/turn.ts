@@ -43,12 +43,15 @@ const wanted = {
 };
 
 const results = {
+  // Two runs of one job may end together: a result belongs to its run.
   given: (p: number) => ({
     value: "g.result",
     join: `left join (
-      select id, result from rows from (unnest(${at(p, 10)}::uuid[]), json_array_elements(${at(p, 4)}::json)) g (id, result)
+      select id, claim_no, result
+      from rows from (unnest(${at(p, 10)}::uuid[]), unnest(${at(p, 3)}::int[]), json_array_elements(${at(p, 4)}::json))
+        g (id, claim_no, result)
       where json_typeof(result) <> 'null'
-    ) g on g.id = s.id`,
+    ) g on g.id = s.id and g.claim_no = s.claim_no`,
   }),
   none: (p: number) => ({ value: `${at(p, 4)}::json`, join: `where ${at(p, 10)}::text is null` }),
 };
