@@ -144,17 +144,8 @@ export class TcpProxy {
     }
     const server = connect({ port, host: hostname, allowHalfOpen: true });
     const tails = { client: Buffer.alloc(0), server: Buffer.alloc(0) };
-    const pair: Pair = {
-      ...{
-        client,
-        server,
-        tails,
-        swallowing: false,
-        passing: false,
-        muffled: false,
-        outlives: false,
-      },
-    };
+    const untouched = { swallowing: false, passing: false, muffled: false, outlives: false };
+    const pair: Pair = { client, server, tails, ...untouched };
     this.#pairs.add(pair);
     for (const socket of [client, server]) {
       socket.setNoDelay(true);
