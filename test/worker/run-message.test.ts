@@ -1,5 +1,7 @@
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
+import { uuidv7 } from "../../src/runtime/uuid.ts";
+import { List, listBytes } from "../../src/store/postgres/binary-list.ts";
 import { MessageBuffer, runMessage, sendRun } from "../../src/store/postgres/run-message.ts";
 
 /** As the protocol's documentation has it: a letter, the length of the rest, the rest. */
@@ -55,6 +57,48 @@ test("a text in pieces is told as one", () => {
     const told = runMessage("flush", ["1", pieces, null], new MessageBuffer());
     expect(told.equals(spoken("flush", ["1", pieces.join(""), null]))).toBe(true);
   }
+});
+
+const spokenList = (type: number, values: Buffer[]) =>
+  Buffer.concat([
+    ...[1, 0, type, values.length, 1].map((value) => number(4, value)),
+    ...values.flatMap((value) => [number(4, value.length), value]),
+  ]);
+const spokenTexts = (values: string[]) =>
+  spokenList(
+    25,
+    values.map((value) => Buffer.from(value)),
+  );
+const spokenIds = (values: string[]) =>
+  spokenList(
+    2950,
+    values.map((value) => Buffer.from(value.replaceAll("-", ""), "hex")),
+  );
+
+test("lists are told in the server's own form, and only they are said to be", () => {
+  const ids = ["00112233-4455-6677-8899-aabbccddeeff", "FFEEDDCC-BBAA-9988-7766-554433221100"];
+  const texts = ["", "a", "é€𝄞", '{"x":"\n"}', "x".repeat(60_000), "ü".repeat(1_500_000)];
+  const [idList, textList] = [spokenIds(ids), spokenTexts(texts)];
+  const told = runMessage(
+    "flush",
+    ["1", new List("uuid", ids), null, new List("text", texts)],
+    new MessageBuffer(),
+  );
+  const bound = message(
+    "B",
+    ...[name(""), name("flush")],
+    ...[4, 0, 1, 0, 1, 4].map((value) => number(2, value)),
+    ...[spokenValue("1"), number(4, idList.length), idList, spokenValue(null)],
+    ...[number(4, textList.length), textList, number(2, 0)],
+  );
+  const ended = Buffer.concat([message("E", name(""), number(4, 0)), message("S")]);
+  expect(told.equals(Buffer.concat([bound, ended]))).toBe(true);
+});
+
+test("a list by itself is the same", () => {
+  const ids = Array.from({ length: 300 }, () => uuidv7());
+  expect(listBytes(new List("uuid", ids)).equals(spokenIds(ids))).toBe(true);
+  expect(listBytes(new List("text", ["ü", "€"])).equals(spokenTexts(["ü", "€"]))).toBe(true);
 });
 
 /** Reads what comes when it is told to, and tells where it lay. */

@@ -1,9 +1,10 @@
 // The columns that a flush fills, and the parameters they come in: seven that every flush has, then these.
 
 import type { NewJob } from "../store.ts";
+import { List } from "./binary-list.ts";
 import type { Flush } from "./flush-parts.ts";
 import { oneLine } from "./job-columns.ts";
-import { lettersPerPiece, type Text } from "./run-message.ts";
+import { lettersPerPiece, type Sent } from "./run-message.ts";
 import type { Statement } from "./statement.ts";
 
 export interface Column {
@@ -70,43 +71,49 @@ export function textOf(value: ReturnType<Column["of"]>): string | null {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** From so many letters on a payload is written sooner by itself than joined to others. */
-const longLine = 400;
-
-export function idsAndPayloads(jobs: readonly NewJob[]): [string, Text] {
-  const [first, second] = jobs;
-  if (first !== undefined && second === undefined) return [first.id, oneLine(first.payload)];
+/** Short payloads come in lines, which are split as soon as a list is read, and written in fewer pieces. */
+function payloadLines(jobs: readonly NewJob[]): string[] {
   const pieces: string[] = [];
-  let ids = "{";
   let lines = "";
-  for (const job of jobs) {
-    if (job !== first) {
-      ids += ",";
-      lines += "\n";
-    }
-    ids += job.id;
-    const line = oneLine(job.payload);
-    const isLong = line.length >= longLine;
-    if (!isLong) lines += line;
-    if (isLong || lines.length >= lettersPerPiece) {
-      pieces.push(lines);
-      lines = "";
-    }
-    if (isLong) pieces.push(line);
+  for (const { payload } of jobs) {
+    lines += pieces.length === 0 && lines === "" ? oneLine(payload) : `\n${oneLine(payload)}`;
+    if (lines.length < lettersPerPiece) continue;
+    pieces.push(lines);
+    lines = "";
   }
   pieces.push(lines);
-  return [`${ids}}`, pieces];
+  return pieces;
+}
+
+const payloadList = (jobs: readonly NewJob[]): List =>
+  new List(
+    "text",
+    jobs.map(({ payload }) => oneLine(payload)),
+  );
+
+/** The parameters $6 and $7. */
+export function idsAndPayloads(jobs: readonly NewJob[], long: boolean): [Sent, Sent] {
+  const [first, second] = jobs;
+  if (first !== undefined && second === undefined) return [first.id, oneLine(first.payload)];
+  const ids = new List(
+    "uuid",
+    jobs.map(({ id }) => id),
+  );
+  return [ids, long ? payloadList(jobs) : payloadLines(jobs)];
 }
 
 /** The columns that are not common. */
 export const rareColumns = columns.slice(common);
 
-export const firstValues = ({ flushNo, producer, channel, notice, jobs }: Flush) => [
+export const firstValues = (
+  { flushNo, producer, channel, notice, jobs }: Flush,
+  long: boolean,
+): Sent[] => [
   ...[String(flushNo), producer, channel, notice, String(jobs.length)],
-  ...idsAndPayloads(jobs),
+  ...idsAndPayloads(jobs, long),
 ];
 
 export interface ShapedFlush {
   readonly source: Statement;
-  readonly values: (Text | null)[];
+  readonly values: Sent[];
 }

@@ -28,12 +28,11 @@ const pieces = `select 'jobs' as kind, jobs as text from string_to_table($21::te
 
 const lines = "string_to_table($7::text, E'\\n')";
 
-// Their own list of the same ids: what two readers share would be written down in between.
+// Taken one by one out of their lists, without being written down in between.
 const payloadsApart = `
   apart as (
     insert into millrace.long_payload (job_id, tenant, payload)
-    select r.id, $12::text, r.payload
-    from fence, rows from (unnest($6::uuid[]), ${lines}) r (id, payload)
+    select unnest($6::uuid[]), $12::text, unnest($7::text[]) from fence
   ),`;
 
 const alongside = {
@@ -99,11 +98,12 @@ export function seenBy([row]: unknown[][]): Seen | undefined {
 export function handedFlushOfSeveral(flush: Flush, handover: Handover, apart: boolean) {
   const { flushNo, producer, channel, notice, jobs } = flush;
   const { leaseId, claimId, afterSeq, offerId, leaseLeftMs, texts, most } = handover;
+  const long = apart && areLong(jobs);
   return {
-    source: apart && areLong(jobs) ? flushAndHandLong : flushAndHand,
+    source: long ? flushAndHandLong : flushAndHand,
     values: [
       ...[String(flushNo), producer, channel, notice, String(jobs.length)],
-      ...[...idsAndPayloads(jobs), ...commonOf(jobs[0] as NewJob)],
+      ...[...idsAndPayloads(jobs, long), ...commonOf(jobs[0] as NewJob)],
       ...[leaseId, String(afterSeq), offerId, String(leaseLeftMs), claimId, String(most)],
       ...[handover.channel, handedText({ leaseId, claimId, jobId: null }), separated(texts)],
     ],

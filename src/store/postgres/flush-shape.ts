@@ -61,17 +61,16 @@ function statementOf(shape: Shape): Statement {
 const payloadLines = "string_to_table($7::text, E'\\n')";
 const tenantColumn = 4;
 
-// Their own list of the same ids: what two readers share would be written down in between.
+// Taken one by one out of their lists, without being written down in between.
 function payloadsApart({ single, differs }: Shape): string {
   const tenant = `${parameter(tenantColumn)}::text`;
   const isOwn = (differs & (1 << tenantColumn)) !== 0;
-  const lists = ["unnest($6::uuid[])", payloadLines, ...(isOwn ? [`unnest(${tenant}[])`] : [])];
-  const source = single ? "(values ($6::uuid, $7::text))" : `rows from (${lists.join(", ")})`;
+  const values = single
+    ? `$6::uuid, ${tenant}, $7::text`
+    : `unnest($6::uuid[]), ${isOwn ? `unnest(${tenant}[])` : tenant}, unnest($7::text[])`;
   return `
   apart as (
-    insert into millrace.long_payload (job_id, tenant, payload)
-    select r.id, ${isOwn ? "r.tenant" : tenant}, r.payload
-    from fence, ${source} r (id, payload${isOwn ? ", tenant" : ""})
+    insert into millrace.long_payload (job_id, tenant, payload) select ${values} from fence
   ),`;
 }
 
@@ -150,5 +149,5 @@ export function shapedFlush(flush: Flush, options: ShapeOptions): ShapedFlush {
   const values = columnsOf(shape).map((column, i) =>
     (shape.differs & (1 << i)) === 0 ? sameFor(jobs, column) : eachOf(jobs, column),
   );
-  return { source: statementOf(shape), values: [...firstValues(flush), ...values] };
+  return { source: statementOf(shape), values: [...firstValues(flush, long), ...values] };
 }

@@ -2,7 +2,8 @@
 // statement does not need. Which types its columns have is asked for once per connection, not with every run.
 
 import type pg from "pg";
-import { MessageBuffer, sendRun, type Text } from "./run-message.ts";
+import { List, listBytes } from "./binary-list.ts";
+import { MessageBuffer, type Sent, sendRun } from "./run-message.ts";
 import { hotReaderOf } from "./value-readers.ts";
 
 type Read = (text: string) => unknown;
@@ -13,7 +14,7 @@ interface Wire extends pg.Connection {
   readonly submittedNamedStatements: Record<string, string | undefined>;
 }
 
-export type Value = Text | number | boolean | null | undefined;
+export type Value = Sent | number | boolean | undefined;
 
 /** What a connection has for its runs: the columns of its statements, and where messages are written. */
 class Known {
@@ -29,13 +30,16 @@ function knownBy(connection: pg.Connection): Known {
   return known;
 }
 
-const textOf = (value: Value): Text | null => {
+function sentFor(value: Value): Sent {
   if (value === null || value === undefined) return null;
-  return typeof value === "string" || Array.isArray(value) ? value : String(value);
-};
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : value;
+}
 
-const joined = (text: Text | null): string | null =>
-  text === null || typeof text === "string" ? text : text.join("");
+/** As the driver takes it. */
+function joined(value: Sent): string | Buffer | null {
+  if (value === null || typeof value === "string") return value;
+  return value instanceof List ? listBytes(value) : value.join("");
+}
 
 /** May be told more than once: the first time counts. */
 type Done = (error: unknown, rows: unknown[][], run: PreparedRun) => void;
@@ -75,7 +79,7 @@ export class PreparedRun implements pg.Submittable {
     const known = knownBy(wire);
     this.#known = known;
     this.#columns = known.columns.get(name) ?? null;
-    const values = this.#values.map(textOf);
+    const values = this.#values.map(sentFor);
     const isParsed =
       (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
     if (isParsed && this.#columns !== null) {
