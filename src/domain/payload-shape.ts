@@ -5,7 +5,13 @@
 import { embeddedValueKind } from "./embedded-content.ts";
 import { renderPath } from "./payload-path.ts";
 import { isPlainWords } from "./plain-words.ts";
-import { isStandIn, judgeKey, judgeKeyAt, type KeyVerdict } from "./sensitive-keys.ts";
+import {
+  isForbiddenKey,
+  isStandIn,
+  judgeKey,
+  judgeKeyAt,
+  type KeyVerdict,
+} from "./sensitive-keys.ts";
 import { isCardNumber, secretValueKind, shortestSecret } from "./sensitive-values.ts";
 
 export type ShapeRule =
@@ -100,16 +106,21 @@ function report(walk: Walk, rule: Violation["rule"], depth: number, kind: string
 }
 
 function visit(walk: Walk, value: unknown, depth: number, key: KeyVerdict): void {
-  walk.values++;
   // A character and a comma at least.
-  walk.bytes += typeof value === "string" ? value.length + 3 : 2;
-  if (walk.values > walk.limits.maxValues) stop(walk, "too_many_values");
-  else if (walk.bytes > walk.limits.maxBytes) stop(walk, "too_large");
-  else if (typeof value === "string") visitString(walk, value, depth, key);
+  count(walk, typeof value === "string" ? value.length + 3 : 2);
+  if (walk.stopped) return;
+  if (typeof value === "string") visitString(walk, value, depth, key);
   else if (typeof value === "number") visitNumber(walk, value, depth, key);
   else if (typeof value === "object") {
     if (value !== null) visitObject(walk, value, depth, key);
   } else if (typeof value !== "boolean") report(walk, "not_json", depth, typeof value);
+}
+
+function count(walk: Walk, bytes: number): void {
+  walk.values++;
+  walk.bytes += bytes;
+  if (walk.values > walk.limits.maxValues) stop(walk, "too_many_values");
+  else if (walk.bytes > walk.limits.maxBytes) stop(walk, "too_large");
 }
 
 function stop(walk: Walk, rule: ShapeRule): void {
@@ -138,29 +149,38 @@ function visitProperties(
   depth: number,
   parent: KeyVerdict,
 ): void {
+  const { maxKeys, maxStringLength } = walk.limits;
+  const glances = !parent.deep && !walk.checkCharacters;
   for (const key in value) {
     // Asked like this the engine knows the answer for most objects without looking.
     if (!isOwn.call(value, key)) continue;
-    if (++walk.keys > walk.limits.maxKeys) stop(walk, "too_many_keys");
+    if (++walk.keys > maxKeys) stop(walk, "too_many_keys");
     if (walk.stopped) return;
     const child = value[key];
+    const own = judgeKeyAt(walk.keys, key);
+    // Most properties: nothing can be wrong with them, so that only counts are left of `visit`.
+    if (glances && own.plain) {
+      if (typeof child === "number" && child >= -harmlessNumber && child <= harmlessNumber) {
+        count(walk, key.length + 5);
+        continue;
+      }
+      if (typeof child === "string" && child.length <= maxStringLength && isPlainText(child)) {
+        count(walk, key.length + child.length + 6);
+        continue;
+      }
+    }
     // JSON leaves such a property out, and reading it back gives undefined again.
     if (child === undefined) continue;
     walk.bytes += key.length + 3;
     walk.steps[depth] = key;
-    const own = judgeKeyAt(walk.keys, key);
     if (own.secretItself !== undefined) {
       report(walk, "sensitive_value", depth + 1, own.secretItself);
     }
-    if (isForbidden(key)) report(walk, "forbidden_key", depth + 1, "prototype key");
+    if (isForbiddenKey(key)) report(walk, "forbidden_key", depth + 1, "prototype key");
     if (walk.checkCharacters) visitCharacters(walk, key, depth + 1);
     const inherits = parent.deep && own.secret === undefined && !own.harmless;
     visit(walk, child, depth + 1, inherits ? parent : own);
   }
-}
-
-function isForbidden(key: string): boolean {
-  return key === "__proto__" || key === "constructor" || key === "prototype";
 }
 
 // Object.prototype of another realm (a test runner's, a vm's) counts as plain too.
@@ -172,11 +192,14 @@ export function isPlain(value: object): value is Readonly<Record<string, unknown
   );
 }
 
+/** Too small for a card's. */
+const harmlessNumber = 1e13;
+
 function visitNumber(walk: Walk, value: number, depth: number, key: KeyVerdict): void {
   if (!Number.isFinite(value)) report(walk, "non_finite_number", depth, "number");
   else if (key.secret !== undefined) {
     if (key.digits !== "ignored") report(walk, "sensitive_key", depth, key.secret);
-  } else if (value > 1e13 && !key.identifier && isCardNumber(String(value))) {
+  } else if (value > harmlessNumber && !key.identifier && isCardNumber(String(value))) {
     report(walk, "sensitive_value", depth, "card_number");
   }
 }
@@ -196,8 +219,7 @@ function visitText(walk: Walk, value: string, depth: number, key: KeyVerdict): v
     report(walk, "sensitive_key", depth, key.secret);
     return;
   }
-  // Embedded content is longer still.
-  if (key.embedded === undefined && (value.length < shortestSecret || isPlainWords(value))) return;
+  if (key.embedded === undefined && isPlainText(value)) return;
   const secret = secretValueKind(value, key.identifier);
   if (secret !== undefined) {
     report(walk, "sensitive_value", depth, secret);
@@ -206,6 +228,10 @@ function visitText(walk: Walk, value: string, depth: number, key: KeyVerdict): v
   const embedded = key.embedded ?? embeddedValueKind(value);
   if (embedded !== undefined) report(walk, "embedded_content", depth, embedded);
 }
+
+/** Embedded content is longer than the shortest secret. */
+const isPlainText = (value: string): boolean =>
+  value.length < shortestSecret || isPlainWords(value);
 
 const shortCode = /^\s*\d{3,8}\s*$/;
 

@@ -21,6 +21,8 @@ export interface KeyVerdict {
   /** The key is itself a secret, or too long to be shown. */
   readonly masked: boolean;
   readonly secretItself: string | undefined;
+  /** The name may stand there, and announces nothing that may not. */
+  readonly plain: boolean;
 }
 
 const nothing: KeyVerdict = Object.freeze({
@@ -32,13 +34,14 @@ const nothing: KeyVerdict = Object.freeze({
   identifier: false,
   masked: false,
   secretItself: undefined,
+  plain: true,
 });
 
 const harmless: KeyVerdict = Object.freeze({ ...nothing, harmless: true });
 const identifier: KeyVerdict = Object.freeze({ ...harmless, identifier: true });
 
 function secret(kind: string, more: Partial<KeyVerdict> = {}): KeyVerdict {
-  return Object.freeze({ ...nothing, secret: kind, deep: true, ...more });
+  return Object.freeze({ ...nothing, plain: false, secret: kind, deep: true, ...more });
 }
 
 const table: readonly (readonly [KeyVerdict, string])[] = [
@@ -173,7 +176,14 @@ function phraseVerdict(words: readonly string[]): KeyVerdict | undefined {
   return bare === last ? undefined : phrases.get(bare);
 }
 
+/** Names that mean something to JavaScript itself. */
+export const isForbiddenKey = (key: string): boolean =>
+  key === "__proto__" || key === "constructor" || key === "prototype";
+
+const forbidden: KeyVerdict = Object.freeze({ ...nothing, plain: false });
+
 function nameVerdict(key: string): KeyVerdict {
+  if (isForbiddenKey(key)) return forbidden;
   // Only the end of an overlong key is read: the work stays bounded, the last words decide.
   const all = wordsOf(key.slice(-96));
   const words = unwrapped(all);
@@ -185,7 +195,7 @@ function nameVerdict(key: string): KeyVerdict {
     return asks || cursor || words.some((word) => publicWords.has(word)) ? harmless : found;
   }
   const embedded = asks ? undefined : embeddedKeyKind(all);
-  if (embedded !== undefined) return Object.freeze({ ...nothing, embedded });
+  if (embedded !== undefined) return Object.freeze({ ...nothing, plain: false, embedded });
   if (identifierEndings.has(last)) return identifier;
   return harmlessEndings.has(last) ? harmless : nothing;
 }
@@ -209,7 +219,7 @@ export function judgeKey(key: string): KeyVerdict {
   const verdict = nameVerdict(key);
   const secretItself = key.length < shortestSecretKey ? undefined : secretValueKind(key, false);
   if (secretItself !== undefined || key.length > longestShownKey) {
-    return { ...verdict, secretItself, masked: true };
+    return { ...verdict, secretItself, masked: true, plain: false };
   }
   return remember(key, verdict);
 }

@@ -21,6 +21,49 @@ test("what is written is the JSON text, and no payload is taken for larger than 
   );
 });
 
+const jwtLike = `${"eyJhbGciOiJIUzI1NiJ9"}.${"eyJzdWIiOiIxMjM0NTY3ODkwIn0"}.${"c2lnbmF0dXJl"}`;
+const names = ["a", "city", "user_id", "type", "password", "token", "note", "email_body", "pin"];
+const { value } = fc.letrec((part) => ({
+  value: fc.oneof({ depthSize: "medium" }, part("leaf"), part("list"), part("object")),
+  leaf: fc.oneof(
+    fc.constantFrom("", "Oslo", "leave it beside the door", "x".repeat(30), jwtLike, "1234"),
+    fc.constantFrom(
+      0,
+      -1.5,
+      1e13,
+      4_111_111_111_111_111,
+      -1e300,
+      Number.NaN,
+      Number.NEGATIVE_INFINITY,
+    ),
+    fc.constantFrom(null, true, undefined),
+  ),
+  list: fc.array(part("value"), { maxLength: 4 }),
+  object: fc
+    .array(
+      fc.tuple(fc.constantFrom(...names, "constructor", jwtLike, "k".repeat(70)), part("value")),
+    )
+    .map((entries) => Object.fromEntries(entries)),
+}));
+
+// Where characters are looked at, every property is looked at closely.
+test("what passes at a glance would pass a closer look, and counts as much", () => {
+  const limits = fc.record({
+    maxDepth: fc.integer({ min: 1, max: 6 }),
+    maxKeys: fc.integer({ min: 1, max: 20 }),
+    maxValues: fc.integer({ min: 1, max: 30 }),
+    maxStringLength: fc.integer({ min: 3, max: 40 }),
+    maxBytes: fc.integer({ min: 1, max: 300 }),
+  });
+  const property = fc.property(value, limits, (payload, small) => {
+    for (const limits of [small, defaultShapeLimits]) {
+      const closely = inspect(payload, { limits, checkCharacters: true });
+      expect(inspect(payload, { limits, checkCharacters: false })).toEqual(closely);
+    }
+  });
+  fc.assert(property, { numRuns: 3_000 });
+});
+
 test("a payload that repeats its parts is refused before all of it is read or written", () => {
   let reads = 0;
   const leaf = {
