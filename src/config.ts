@@ -92,7 +92,7 @@ const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"]
 export function loadConfig(options: Options = {}, env: Environment = process.env): Config {
   const leaseMs = whole("leaseMs", options.leaseMs ?? 15_000, 100);
   const config: Config = {
-    databaseUrl: databaseUrl(options.databaseUrl ?? blankToNone(env.DATABASE_URL)),
+    databaseUrl: databaseUrl(options, env),
     dataDir: options.dataDir ?? blankToNone(env.MILLRACE_DATA_DIR) ?? "./.millrace",
     schema: schemaName(options.schema ?? "millrace"),
     migrate: options.migrate ?? true,
@@ -258,11 +258,13 @@ function schemaName(value: string): string {
   );
 }
 
-function databaseUrl(value: string | undefined): string | undefined {
+function databaseUrl(options: Options, env: Environment): string | undefined {
+  const value = options.databaseUrl ?? blankToNone(env.DATABASE_URL);
   if (value === undefined || /^postgres(ql)?:\/\//.test(value)) return value;
+  const name = value === options.databaseUrl ? "databaseUrl" : "DATABASE_URL";
   // The value is not echoed: it may hold a password.
   throw new MillraceError(
     "OPTION_INVALID",
-    "DATABASE_URL must begin with postgres:// or postgresql://.",
+    `${name} must begin with postgres:// or postgresql://.`,
   );
 }

@@ -47,7 +47,7 @@ function secret(kind: string, more: Partial<KeyVerdict> = {}): KeyVerdict {
 const table: readonly (readonly [KeyVerdict, string])[] = [
   [
     secret("password", { digits: "counted" }),
-    "password passwords passwd passwort kennwort senha contrasena pwd passphrase passcode pass_phrase " +
+    "password passwords passwd passwort kennwort senha contrasena pwd passphrase passcode pass_phrase pass_word pass_code " +
       "db_pass user_pass smtp_pass ftp_pass mail_pass admin_pass root_pass redis_pass " +
       "password_hash password_digest password_salt password_confirmation password_confirm",
   ],

@@ -14,6 +14,8 @@ export const secretsByKey: [string, unknown, string][] = [
   ["in an object", { user: { passwd: "hunter2-x" } }, "$.user.passwd"],
   ["camelCase", { newPassword: "hunter2-x" }, "$.newPassword"],
   ["joined", { userpassword: "hunter2-x" }, "$.userpassword"],
+  ["in two words", { passWord: "hunter2-x" }, "$.passWord"],
+  ["code in two words", { pass_code: "918273" }, "$.pass_code"],
   ["numbered", { password2: "hunter2-x" }, "$.password2"],
   ["as a number", { password: 918273 }, "$.password"],
   ["hash", { password_hash: "$2b$12$abcdefgh" }, "$.password_hash"],

@@ -1,6 +1,7 @@
 // What callers without types may say to the core: refused with a code, and nothing is stored.
 
 import { expect, test } from "vitest";
+import { loadConfig } from "../../src/config.ts";
 import { defineJob, Millrace } from "../../src/index.ts";
 import { createTestMillrace } from "../../src/testing.ts";
 import { newQueue, refusal, useMillrace } from "../support/instance.ts";
@@ -84,6 +85,9 @@ test.each(calls.map((call) => [String(call).slice(0, 80), call] as const))(
 test("says what is allowed, and whose name it is", async () => {
   const { millrace } = instances;
   const said = async (attempt: Promise<unknown>) => (await refusal(attempt)).message;
+  const elsewhere = { databaseUrl: "http://u:hunter2@localhost/x" };
+  expect(await said(Millrace.connect(elsewhere))).toMatch(/^databaseUrl must begin with postgres/);
+  expect(() => loadConfig({}, { DATABASE_URL: "http://x" })).toThrow(/^DATABASE_URL must begin/);
   const configured = (settings: Anything) => said(millrace.configureQueue(job.queue, settings));
   expect(await configured({ throttle: 5 })).toContain("{ limit, windowMs }");
   expect(await configured({ capacity: -1 })).toContain(
