@@ -48,12 +48,14 @@ export interface EnqueuerOptions {
   readonly localWorkers: () => Iterable<{ readonly local: LocalWorker }>;
   /** Takes hints of what was stored, if there is a broker. */
   readonly broker: HintTaker | null;
-  /** What workers elsewhere would take; not beside a broker. */
+  /** What workers elsewhere would take. */
   readonly offers: Pick<StandingOffers, "waitMs" | "find" | "stored" | "close"> | null;
   readonly hear: (notice: Notice) => void;
 }
 
 const mostPerFlush = 1_000;
+/** Who hands everything over would not notice that the broker has gone, or is back: so often something goes through it. */
+const brokerEveryMs = 1_000;
 /** What is done after it comes after all that is under way now. A step of a promise is cheaper than queueMicrotask. */
 const thisTick = Promise.resolve();
 
@@ -66,6 +68,7 @@ export class Enqueuer {
   readonly #announcer: Announcer;
   readonly #lone: LoneFlush;
   readonly #hinting = new Set<Promise<void>>();
+  #hintedAt = Number.NEGATIVE_INFINITY;
   #closed = false;
 
   constructor(options: EnqueuerOptions) {
@@ -178,7 +181,8 @@ export class Enqueuer {
     const controlled = jobs.some((job) => job.tenantSlot !== undefined);
     const offer = controlled ? null : this.#offer(jobs);
     const places = offer === null && broker?.canPut === true && !controlled;
-    const others = offer === null && !controlled ? offers : null;
+    const brokersTurn = places && clock.monotonic() - this.#hintedAt >= brokerEveryMs;
+    const others = offer === null && !controlled && !brokersTurn ? offers : null;
     const waitMs = others?.waitMs(jobs) ?? 0;
     if (waitMs > 0) await clock.sleep(waitMs);
     const started = clock.monotonic();
@@ -201,13 +205,14 @@ export class Enqueuer {
     answer(calls, flushed.answers);
     others?.stored(jobs, handover, flushed);
     if (flushed.places !== null) return this.#hint(flushed.places);
-    if (places) await this.#announcer.ready(readyQueues(jobs));
+    if (places && flushed.claimedAt === null) await this.#announcer.ready(readyQueues(jobs));
     const handed = flushed.claimedAt === null ? 0 : (offer?.claim.count ?? jobs.length);
     this.#announcer.stored(jobs, handed, started);
   }
 
   /** Nobody waits for this but close(). */
   #hint(places: readonly ReadyPlace[]): void {
+    this.#hintedAt = this.#options.clock.monotonic();
     const hinting = this.#putHints(places).finally(() => this.#hinting.delete(hinting));
     this.#hinting.add(hinting);
   }

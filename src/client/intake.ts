@@ -286,8 +286,7 @@ export class Intake {
       isFree: (job) => this.#capacity.isFree(job),
       localWorkers: kind === "ready" ? localWorkers : () => [],
       broker: kind === "ready" ? broker : null,
-      offers:
-        kind === "ready" && broker === null ? new StandingOffers({ ...this.#options, read }) : null,
+      offers: kind === "ready" ? new StandingOffers({ ...this.#options, read }) : null,
       hear,
     });
   }

@@ -122,7 +122,7 @@ export class Worker implements Service {
       ...options,
       ...{ worker: options.name, session: lease, lease: this.#lease },
       // One slot starts jobs in the order of their acknowledgement: nothing may come on two ways.
-      listener: options.hints === null && options.concurrency > 1 ? options.listener : null,
+      listener: options.concurrency > 1 ? options.listener : null,
       fetcher: this.#fetcher,
       held: this.#held,
       room: () => this.#room(),

@@ -32,10 +32,12 @@ export function handing(stage: () => Stage) {
     jobs: readonly NewJob[],
     offer: Offer,
     options: Partial<Handover> = {},
+    places = false,
   ) => {
     const { leaseId, offerId, channel, leaseLeftMs, most } = offer;
     return stage().ready.flush(jobs, {
-      notice: stage().store.notices.ready(offer.queueIds),
+      notice: places ? null : stage().store.notices.ready(offer.queueIds),
+      places,
       handover: {
         ...{ claimId, leaseId, offerId, channel, leaseLeftMs, most, afterSeq: 0, texts: [] },
         ...options,
@@ -59,6 +61,10 @@ export function handing(stage: () => Stage) {
     return { made: claimedAt !== null, ...seen };
   };
 
+  /** Where the jobs are that it did not take, for whoever has a broker. */
+  const handOrPlace = async (jobs: readonly NewJob[], offer: Offer) =>
+    (await flushFor(randomUUID(), jobs, offer, { texts: ["x"] }, true)).places;
+
   afterAll(async () => listener?.close());
-  return { heard, listening, offering, handAll, handAndSee };
+  return { heard, listening, offering, handAll, handAndSee, handOrPlace };
 }

@@ -6,7 +6,7 @@ import { handing } from "./handing.ts";
 import type { Topic } from "./stage.ts";
 
 export const handoverOfSeveral: Topic = (stage) => {
-  const { heard, offering, handAll, handAndSee } = handing(stage);
+  const { heard, offering, handAll, handAndSee, handOrPlace } = handing(stage);
 
   it("stores several jobs as claimed by one claim, and tells all of it, however much it is", async () => {
     const queueId = await stage().queue();
@@ -126,6 +126,22 @@ export const handoverOfSeveral: Topic = (stage) => {
     }
     await stage().put(stage().job(queueId));
     expect((await handAll(stage().jobs(queueId, 3), offer, { texts: ["x"] })).made).toBe(false);
+  });
+
+  it("says where those are that were refused, to who asks", async () => {
+    const queueId = await stage().queue();
+    const offer = await offering(queueId);
+    expect(await handOrPlace(stage().jobs(queueId, 3), offer)).toBe(null);
+    const elsewhere = { ...offer, offerId: randomUUID() };
+    const jobs = stage().jobs(queueId, 40);
+    const places = await handOrPlace(jobs, elsewhere);
+    const rows = await stage().sql(
+      `select queue_id as "queueId", weight, seq::float8, ctid::text as tid from millrace.job
+      where id = any ($1) order by seq`,
+      [jobs.map(({ id }) => id)],
+    );
+    expect(places).toEqual(rows);
+    expect(places).toHaveLength(40);
   });
 
   it("tells nothing of a claim of which pieces are missing", async () => {

@@ -73,7 +73,8 @@ function handing(name: string, { payload, rows }: typeof alongside) {
         $20::text || ' ' || (base + 1) || ' ' || date_part('epoch', now()) || ' ' || kind || E'\\n' || text))
       from (${pieces}) p
     ) end,
-    behind_ms, (held + case when yes then $5::bigint else 0 end)::int
+    behind_ms, (held + case when yes then $5::bigint else 0 end)::int,
+    case when not yes then (select tids from told) end
   from said`,
   );
 }

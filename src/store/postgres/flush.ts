@@ -149,6 +149,15 @@ function placesOf(jobs: readonly NewJob[], tids: unknown, base: unknown): ReadyP
   }));
 }
 
+/** Of several jobs that were not handed over. */
+export function refusedPlaces(
+  jobs: readonly NewJob[],
+  [row]: unknown[][],
+): readonly ReadyPlace[] | null {
+  const [last, tids] = [row?.[1], row?.[7]];
+  return typeof last === "number" ? placesOf(jobs, tids, last - jobs.length) : null;
+}
+
 export interface FlushedAndClaimed {
   /** Null: the fence refused, nothing was inserted. */
   readonly flushedAt: Date | null;

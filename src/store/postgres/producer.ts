@@ -21,6 +21,7 @@ import {
   flushJobs,
   handing,
   isLone,
+  refusedPlaces,
   registerProducer,
   resolved,
   sendNotice,
@@ -171,7 +172,7 @@ export class PostgresProducer implements ProducerSession {
   /** For one that waits: here, or elsewhere by its offer. */
   async #flushForWorker(
     request: Flush,
-    { claim, handover }: FlushOptions,
+    { claim, handover, places }: FlushOptions,
   ): Promise<Flushed | null> {
     const tally = this.#mayTally(request.jobs, claim);
     const { payloadsApart } = this.#options.allowed;
@@ -180,7 +181,8 @@ export class PostgresProducer implements ProducerSession {
         ? handing(request, handover as Handover, { tally, payloadsApart })
         : claiming(request, claim, tally);
     const rows = await this.#options.connection.rows(source, values);
-    return this.#claimed(request, tally, rows);
+    const flushed = this.#claimed(request, tally, rows);
+    return flushed && places ? { ...flushed, places: refusedPlaces(request.jobs, rows) } : flushed;
   }
 
   /** Is it a lone job that the producer's row can count? */
