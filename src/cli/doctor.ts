@@ -6,10 +6,10 @@ import { type RedisFacts, readRedisFacts } from "../queue/redis/checkup.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { Events } from "../runtime/events.ts";
 import {
+  examine,
   readPathFacts,
   readSchemaFacts,
   readServerFacts,
-  withClient,
 } from "../store/postgres/checkup.ts";
 import { startEmbedded } from "../store/postgres/embedded.ts";
 import { PostgresStore } from "../store/postgres/postgres-store.ts";
@@ -107,7 +107,7 @@ async function examinePostgres(values: Values, config: Config, tell: Tell): Prom
 }
 
 async function examineServer(url: string, config: Config, tell: Tell): Promise<void> {
-  const { server, schema } = await withClient(url, async (client) => ({
+  const { server, schema } = await examine(url, async (client) => ({
     server: await readServerFacts(client),
     schema: await readSchemaFacts(client, config.schema),
   }));

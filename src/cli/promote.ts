@@ -14,8 +14,8 @@ import {
   occupied,
   type TableCount,
   transfer,
-  withSession,
 } from "../store/postgres/transfer.ts";
+import { withClient } from "../store/postgres/with-client.ts";
 import { type Command, CommandError, textOption, UsageError, type Values } from "./command.ts";
 import { databaseChoice, databaseHelp, databaseOptions } from "./connect.ts";
 import { withoutPassword } from "./database-url.ts";
@@ -98,9 +98,9 @@ interface Order {
 }
 
 async function rehearse({ from, to, schema }: Order): Promise<TableCount[]> {
-  const full = await withSession(to, "promote", (client) => occupied(client, schema));
+  const full = await withClient(to, "promote", (client) => occupied(client, schema));
   if (full.length > 0) throw notEmpty(schema, full);
-  return withSession(from, "promote", (client) => countRows(client, schema));
+  return withClient(from, "promote", (client) => countRows(client, schema));
 }
 
 async function copy(
@@ -112,11 +112,11 @@ async function copy(
   const { from, to, schema } = order;
   if (server.joined) await refuseNeighbours(from, config.dataDir);
   // Before anything is changed there.
-  const full = await withSession(to, "promote", (client) => occupied(client, schema));
+  const full = await withClient(to, "promote", (client) => occupied(client, schema));
   if (full.length > 0) throw notEmpty(schema, full);
   await migrate({ url: from, schema });
   await migrate({ url: to, schema });
-  const counts = await withSession(from, "promote", (client) => countRows(client, schema));
+  const counts = await withClient(from, "promote", (client) => countRows(client, schema));
   const bar = new ProgressBar(terminal, "copying", sum(counts));
   let done = 0;
   let copied: TableCount[];
@@ -137,7 +137,7 @@ async function copy(
 }
 
 async function refuseNeighbours(url: string, dataDir: string): Promise<never> {
-  const others = await withSession(url, "promote", neighbours);
+  const others = await withClient(url, "promote", neighbours);
   const who = others.length === 0 ? "a process that has it open" : others.map(plain).join(", ");
   throw new CommandError(
     `The embedded database in ${plain(resolve(dataDir))} is in use by ${who}.`,

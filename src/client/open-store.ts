@@ -1,6 +1,5 @@
 // From configuration to an open store: embedded server if there is no other, migrations, partitions.
 
-import pg from "pg";
 import type { Config } from "../config.ts";
 import { fromCaller } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -9,7 +8,7 @@ import { startEmbedded } from "../store/postgres/embedded.ts";
 import { asRefusedConnect } from "../store/postgres/failures.ts";
 import { migrate } from "../store/postgres/migrator.ts";
 import { PostgresStore } from "../store/postgres/postgres-store.ts";
-import { types } from "../store/postgres/value-readers.ts";
+import { withClient } from "../store/postgres/with-client.ts";
 import type { Store } from "../store/store.ts";
 
 export interface OpenedStore {
@@ -85,12 +84,8 @@ async function reachable<T>(body: () => Promise<T>): Promise<T> {
 }
 
 async function serverVersionOf(url: string): Promise<string> {
-  const client = new pg.Client({ connectionString: url, types, application_name: "millrace" });
-  await client.connect();
-  try {
+  return withClient(url, "start", async (client) => {
     const { rows } = await client.query<{ server_version: string }>("show server_version");
     return rows[0]?.server_version ?? "?";
-  } finally {
-    await client.end();
-  }
+  });
 }

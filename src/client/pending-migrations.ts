@@ -1,6 +1,5 @@
 // What `migrate` would do to a database, without doing it.
 
-import pg from "pg";
 import {
   appliedVersions,
   bookkeeping,
@@ -9,7 +8,7 @@ import {
   missing,
 } from "../store/postgres/migrator.ts";
 import { Renderer } from "../store/postgres/statement.ts";
-import { types } from "../store/postgres/value-readers.ts";
+import { withClient } from "../store/postgres/with-client.ts";
 
 /** Those that this schema lacks and may have; all of them when there is no database yet. */
 export async function pendingMigrations(
@@ -19,18 +18,10 @@ export async function pendingMigrations(
 ): Promise<Migration[]> {
   const migrations = await loadMigrations();
   if (url === undefined) return migrations;
-  const client = new pg.Client({
-    connectionString: url,
-    types,
-    application_name: "millrace migrate",
-  });
-  await client.connect();
-  try {
+  return withClient(url, "migrate", async (client) => {
     const applied = await appliedVersions(client, new Renderer(schema));
     return missing(migrations, applied, finish);
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /** The SQL that brings the schema up to date and notes that it is. */

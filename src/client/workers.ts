@@ -95,13 +95,29 @@ export class Workers {
     if (names.length === 0) names.push("default");
     const queues = await this.#options.queues.ensure(names.map((name) => checkName("queue", name)));
     this.#startUpkeep();
-    this.#listener ??= this.#options.store.listen((notice) => this.hear(notice));
-    const worker = this.#create(registry, queues, options, await this.#listener);
-    await worker.start();
+    const worker = this.#create(registry, queues, options, await this.#listen());
+    try {
+      await worker.start();
+    } catch (error) {
+      await worker.stop();
+      throw error;
+    }
     this.#running.add(worker);
     // Tenants may have queues of their own by these names.
     worker.hear({ kind: "queues" });
     return worker;
+  }
+
+  /** One for all workers here. What could not be opened is opened anew next time. */
+  async #listen(): Promise<Listener> {
+    this.#listener ??= this.#options.store.listen((notice) => this.hear(notice));
+    const listening = this.#listener;
+    try {
+      return await listening;
+    } catch (error) {
+      if (this.#listener === listening) this.#listener = null;
+      throw error;
+    }
   }
 
   /** Wakes whoever a notice concerns, in this process. */

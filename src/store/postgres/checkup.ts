@@ -1,10 +1,10 @@
 // What a doctor looks at. It only reads, on connections of its own, and asks of a schema no more than what
 // every version has.
 
-import pg from "pg";
+import type pg from "pg";
 import { appliedVersions, loadMigrations, missing } from "./migrator.ts";
 import { Renderer } from "./statement.ts";
-import { types } from "./value-readers.ts";
+import { withClient } from "./with-client.ts";
 
 export interface ServerFacts {
   readonly version: string;
@@ -49,25 +49,13 @@ const settingNames = [
 const connectTimeoutMs = 10_000;
 const hearWithinMs = 3_000;
 
-export async function withClient<T>(
-  url: string,
-  use: (client: pg.Client) => Promise<T>,
-): Promise<T> {
-  const client = new pg.Client({
-    connectionString: url,
-    types,
-    application_name: "millrace doctor",
-    connectionTimeoutMillis: connectTimeoutMs,
-    query_timeout: 3 * connectTimeoutMs,
-  });
-  client.on("error", () => undefined);
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
-  }
-}
+const limits = {
+  connectionTimeoutMillis: connectTimeoutMs,
+  query_timeout: 3 * connectTimeoutMs,
+};
+
+export const examine = <T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> =>
+  withClient(url, "doctor", use, limits);
 
 export async function readServerFacts(client: pg.Client): Promise<ServerFacts> {
   const { rows } = await client.query(
@@ -136,8 +124,8 @@ export async function readSchemaFacts(client: pg.Client, schema: string): Promis
 
 /** What lies between us and the server, tried out on the way that workers take. */
 export async function readPathFacts(url: string): Promise<PathFacts> {
-  const poolsTransactions = await withClient(url, (first) =>
-    withClient(url, async (second) => {
+  const poolsTransactions = await examine(url, (first) =>
+    examine(url, async (second) => {
       // A pooler that hands out in turn shows itself at once. One that prefers what was used last has to
       // give that to the second, and something else to the first.
       const backends = [await backendOf(first), await backendOf(first), await backendOf(first)];
@@ -157,7 +145,7 @@ async function backendOf(client: pg.Client): Promise<number> {
 
 function hearsNotifications(url: string): Promise<boolean> {
   const channel = `millrace_doctor_${Math.random().toString(36).slice(2)}`;
-  return withClient(url, async (listener) => {
+  return examine(url, async (listener) => {
     const heard = new Promise<boolean>((answer) => {
       const timer = setTimeout(() => answer(false), hearWithinMs);
       listener.on("notification", () => {
@@ -166,7 +154,7 @@ function hearsNotifications(url: string): Promise<boolean> {
       });
     });
     await listener.query(`listen ${channel}`);
-    await withClient(url, (speaker) => speaker.query("select pg_notify($1, '')", [channel]));
+    await examine(url, (speaker) => speaker.query("select pg_notify($1, '')", [channel]));
     return heard;
   });
 }

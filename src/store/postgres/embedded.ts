@@ -9,7 +9,7 @@ import { databaseName, roleName } from "./embedded-cluster.ts";
 import { attach, type LaunchOptions, remove } from "./embedded-launch.ts";
 import { type Layout, openDataDir, readIfThere } from "./embedded-layout.ts";
 import type { Membership } from "./embedded-membership.ts";
-import { types } from "./value-readers.ts";
+import { withClient } from "./with-client.ts";
 
 export interface EmbeddedOptions {
   readonly dataDir: string;
@@ -117,9 +117,7 @@ async function urlOf(layout: Layout, port: number): Promise<string> {
 async function openDatabase(url: string): Promise<string> {
   const maintenance = new URL(url);
   maintenance.pathname = "/postgres";
-  const client = new pg.Client({ connectionString: maintenance.href, types });
-  await client.connect();
-  try {
+  return withClient(maintenance.href, "start", async (client) => {
     const { rows } = await client.query<{ version: string; present: boolean }>(
       `SELECT current_setting('server_version') AS version,
               EXISTS (SELECT FROM pg_database WHERE datname = $1) AS present`,
@@ -127,9 +125,7 @@ async function openDatabase(url: string): Promise<string> {
     );
     if (rows[0]?.present !== true) await createDatabase(client);
     return rows[0]?.version ?? "";
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 async function createDatabase(client: pg.Client): Promise<void> {

@@ -2,7 +2,7 @@
 
 import type { Renewal } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { isRetryable } from "./failures.ts";
+import { asUnavailable, isRetryable } from "./failures.ts";
 import { leftTenants, moveEnded } from "./settle.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -69,12 +69,12 @@ export interface LeaseOptions {
 }
 
 export async function openLease(connection: Connection, options: LeaseOptions): Promise<void> {
-  await connection.query(open, [
-    options.leaseId,
-    options.worker,
-    String(options.leaseMs),
-    JSON.stringify(options.info),
-  ]);
+  const { leaseId, worker, leaseMs, info } = options;
+  try {
+    await connection.query(open, [leaseId, worker, String(leaseMs), JSON.stringify(info)]);
+  } catch (error) {
+    throw asUnavailable(error);
+  }
 }
 
 export async function renewLease(

@@ -3,6 +3,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import type { Listener, Notice } from "../store.ts";
 import type { Database } from "./database.ts";
+import { asUnavailable } from "./failures.ts";
 import { HandedPieces } from "./handed.ts";
 import { parseNotice } from "./notices.ts";
 import { leaveOffer, standOffer } from "./offers.ts";
@@ -54,7 +55,17 @@ export async function listen(
       }
     }
   };
-  await connection.connect();
+  const close = async () => {
+    closed = true;
+    off();
+    await connection.close();
+  };
+  try {
+    await connection.connect();
+  } catch (error) {
+    await close();
+    throw asUnavailable(error);
+  }
   return {
     stands: (leaseId) => standing.has(leaseId),
     stand: async (leaseId, channel) => {
@@ -66,10 +77,6 @@ export async function listen(
     leave: async (leaseId) => {
       if (standing.delete(leaseId)) await leaveOffer(connection, leaseId);
     },
-    close: async () => {
-      closed = true;
-      off();
-      await connection.close();
-    },
+    close,
   };
 }

@@ -5,10 +5,10 @@
 // schema has all of them at once; any other gets them when somebody says that no older process runs any more.
 
 import { readdir, readFile } from "node:fs/promises";
-import pg from "pg";
+import type pg from "pg";
 import { MillraceError } from "../../domain/errors.ts";
 import { Renderer } from "./statement.ts";
-import { types } from "./value-readers.ts";
+import { withClient } from "./with-client.ts";
 
 export interface Migration {
   readonly version: number;
@@ -71,13 +71,7 @@ export function missing(
 
 export async function migrate(options: MigrateOptions): Promise<Migrated> {
   const migrations = await loadMigrations();
-  const client = new pg.Client({
-    connectionString: options.url,
-    types,
-    application_name: "millrace migrate",
-  });
-  await client.connect();
-  try {
+  return withClient(options.url, "migrate", async (client) => {
     await checkServer(client);
     if (options.apply === false) await checkApplied(client, options.schema, migrations);
     else await applyMissing(client, options, migrations);
@@ -88,9 +82,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
       tallies: applied.has(since.tallies),
     };
     return { allowed, waiting };
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 async function checkServer(client: pg.Client): Promise<void> {

@@ -1,10 +1,10 @@
 // All of a store into an empty schema of another server: one snapshot here, one transaction there. Whatever
 // fails, the target has either everything or nothing but the empty schema.
 
-import pg from "pg";
+import type pg from "pg";
 import { MillraceError } from "../../domain/errors.ts";
 import { copyRows } from "./copy-rows.ts";
-import { types } from "./value-readers.ts";
+import { withClient } from "./with-client.ts";
 
 export interface TableCount {
   readonly table: string;
@@ -20,28 +20,6 @@ export interface TransferOptions {
 
 /** What migrations put there by themselves; the source's rows take their place. */
 const furnished = new Set(["migration", "leader", "audit_head"]);
-
-export async function withSession<T>(
-  url: string,
-  name: string,
-  use: (client: pg.Client) => Promise<T>,
-): Promise<T> {
-  const client = new pg.Client({
-    connectionString: url,
-    types,
-    application_name: `millrace ${name}`,
-    connectionTimeoutMillis: 10_000,
-    keepAlive: true,
-  });
-  // A connection that breaks also rejects the statement under way.
-  client.on("error", () => undefined);
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-}
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
@@ -90,8 +68,8 @@ export async function neighbours(client: pg.Client): Promise<string[]> {
 /** Both schemas are at the same migration. Resolves with what was copied. */
 export async function transfer(options: TransferOptions): Promise<TableCount[]> {
   const { from, to, schema } = options;
-  return withSession(from, "promote", (source) =>
-    withSession(to, "promote", async (target) => {
+  return withClient(from, "promote", (source) =>
+    withClient(to, "promote", async (target) => {
       const tables = await tablesOf(source, schema);
       await lockSource(source, schema, tables);
       await target.query("begin");
