@@ -102,6 +102,20 @@ export const shares: Topic = (stage) => {
     ]);
   });
 
+  it("a claim ends the visit that the last one began before others have theirs", async () => {
+    const { id } = await laneQueue(stage());
+    const [a = 0, b = 0] = await tenants(id, [3, 1], "visit");
+    await stage().put(...stage().jobs(id, 20, { tenantSlot: a, tenant: "visit-0" }));
+    await stage().put(...stage().jobs(id, 5, { tenantSlot: b, tenant: "visit-1" }));
+    const order: string[] = [];
+    for (const limit of [1, 8, 2, 9]) {
+      const { jobs } = await takeLanes(stage(), id, { limit });
+      order.push(...jobs.map(({ tenant }) => tenant.replace("visit-", "")));
+      await stage().complete(jobs);
+    }
+    expect(order.join("")).toBe("00010001000100010001");
+  });
+
   it("a tenant that is paused is passed over, and its turn comes again", async () => {
     const { id } = await laneQueue(stage());
     const [a = 0, b = 0] = await tenants(id, [1, 1], "paused");

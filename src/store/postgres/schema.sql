@@ -1060,7 +1060,8 @@ begin
           where x.ctid = any (picked) and x.claim_id is null for update skip locked))
         returning j.id, j.ctid as tid, j.tenant_slot, j.lane, j.crash_count, j.seq, j.max_runtime_ms
       ), placed as (
-        select t.*, v.i, turn + (row_number() over (partition by v.i order by t.seq) - 1)::int / v.share as turn
+        select t.*, v.i, turn + (row_number() over (partition by v.i order by t.seq) - 1
+            + case when v.i = 1 and credit > 0 then greatest(0, v.share - credit) else 0 end)::int / v.share as turn
         from taken t join unnest(slots, shares) with ordinality v (slot, share, i) on v.slot = t.tenant_slot
       )
       select count(*)::int as n, array_agg(t.id) as ids, array_agg(t.tid) as tids, array_agg(t.lane) as lanes,
