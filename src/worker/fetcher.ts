@@ -124,8 +124,10 @@ export class Fetcher {
     this.#noteAll(jobs);
     if (request.places !== undefined) return;
     if (request.hints === null) {
+      // What the first one takes is planning and loading for the most part, and whoever has just begun is waited for.
+      const isFirst = this.#scannedAt === Number.NEGATIVE_INFINITY;
       this.#scannedAt = now;
-      this.#scanAllowedAt = now + scanRation * durationMs;
+      if (!isFirst) this.#scanAllowedAt = now + scanRation * durationMs;
     }
     if (jobs.length >= request.limit) this.#fresh = true;
     else if (request.hints !== null) {
