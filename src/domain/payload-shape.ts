@@ -131,6 +131,7 @@ function stop(walk: Walk, rule: ShapeRule): void {
 
 function visitObject(walk: Walk, value: object, depth: number, key: KeyVerdict): void {
   if (depth >= walk.limits.maxDepth) report(walk, "too_deep", depth, "nesting");
+  else if (writesItself(value)) report(walk, "not_json", depth, "object with toJSON");
   else if (Array.isArray(value)) visitElements(walk, value, depth, key);
   else if (isPlain(value)) visitProperties(walk, value, depth, key);
   else report(walk, "not_json", depth, "object of a class");
@@ -182,6 +183,10 @@ function visitProperties(
     visit(walk, child, depth + 1, inherits ? parent : own);
   }
 }
+
+/** What it would be written as is not what is looked at here. */
+const writesItself = (value: object): boolean =>
+  typeof (value as { readonly toJSON?: unknown }).toJSON === "function";
 
 // Object.prototype of another realm (a test runner's, a vm's) counts as plain too.
 export function isPlain(value: object): value is Readonly<Record<string, unknown>> {

@@ -75,12 +75,12 @@ const table: readonly (readonly [KeyVerdict, string])[] = [
   ],
   [
     secret("one_time_code", { digits: "counted" }),
-    "otp otp_code totp totp_code mfa_code one_time_code one_time_password verification_code",
+    "otp otp_code totp totp_code mfa_code 2fa_code two_factor_code one_time_code one_time_password verification_code",
   ],
   [secret("pin", { digits: "required" }), "pin pin_code"],
   [
     secret("card_security_code", { digits: "required" }),
-    "cvv cvv2 cvc cvc2 card_code card_security_code",
+    "cvv cvv2 cvc cvc2 card_code security_code",
   ],
   [
     secret("card_number", { digits: "counted" }),

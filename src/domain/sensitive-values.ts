@@ -6,7 +6,7 @@ const shapes: Readonly<Record<string, string>> = {
   pem: "-----BEGIN [A-Z]",
   jwt: "(?<![\\w-])eyJ[\\w-]{8,}\\.eyJ[\\w-]{8,}\\.[\\w-]",
   url_credential:
-    "[?&](?:access_token|refresh_token|id_token|api_?key|client_secret|password|token|sig|X-Amz-Signature|X-Goog-Signature)=[\\w%.~+\\/-]{12}",
+    "[?&#](?:access_token|refresh_token|id_token|api_?key|client_secret|password|token|sig|X-Amz-Signature|X-Goog-Signature)=[\\w%.~+\\/-]{12}",
   password_in_text: "(?<!\\w)(?:[Pp]assword|PASSWORD|[Pp]wd)=[^\\s;&*<$[{]{4}",
   secret_in_json:
     "[\"'](?:password|passwd|secret|client_?[Ss]ecret|access_?[Tt]oken|refresh_?[Tt]oken|api_?[Kk]ey|private_?[Kk]ey)[\"']\\s?:\\s?[\"'][^\"'*<$[{]{4}",

@@ -12,6 +12,9 @@ function rulesOf(payload: unknown) {
   return inspect(payload).map(({ rule, path }) => [rule, path]);
 }
 
+const hiding = (value: object) =>
+  Object.defineProperty(value, "toJSON", { value: () => ({ password: "hunter2-x" }) });
+
 class Point {
   x = 1;
 }
@@ -45,6 +48,8 @@ describe("inspect", () => {
     ["a map", { a: new Map() }, "not_json", "$.a"],
     ["bytes", { a: Buffer.from("a") }, "not_json", "$.a"],
     ["a class instance", [new Point()], "not_json", "$[0]"],
+    ["an object that writes itself", { a: hiding({ x: 1 }) }, "not_json", "$.a"],
+    ["an array that writes itself", { a: hiding([1]) }, "not_json", "$.a"],
     ["an object with a prototype of its own", Object.create({ a: 1 }), "not_json", "$"],
     ["NaN", { a: Number.NaN }, "non_finite_number", "$.a"],
     ["1e400 from JSON", JSON.parse('{"a":1e400}'), "non_finite_number", "$.a"],

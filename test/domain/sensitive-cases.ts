@@ -40,6 +40,8 @@ export const secretsByKey: [string, unknown, string][] = [
   ["credentials", { credentials: { login: "hunter2-x" } }, "$.credentials.login"],
   ["secret in an object", { password: { current: "hunter2-x" } }, "$.password.current"],
   ["security code", { cvv: "918" }, "$.cvv"],
+  ["security code, in words", { card: { security_code: "918" } }, "$.card.security_code"],
+  ["second factor", { "2fa_code": "918273" }, '$["2fa_code"]'],
   ["security code as a number", { card: { cvc: 918 } }, "$.card.cvc"],
   ["card number", { cardNumber: "hunter2-x" }, "$.cardNumber"],
   ["iban", { iban: "hunter2-x" }, "$.iban"],

@@ -67,6 +67,7 @@ const calls: readonly Call[] = [
   () => Millrace.connect({ categories: [null] } as Anything),
   () => Millrace.connect({ databaseURL: instances.url } as Anything),
   () => Millrace.connect({ random: 5 } as Anything),
+  () => Millrace.connect({ payloadLimits: { limitByte: 50 } } as Anything),
   () => Millrace.connect({ schema: "information_schema" }),
   () => Millrace.connect({ schema: "pg_mine" }),
   () => createTestMillrace({ databaseUrl: instances.url, leaseMS: 5 } as Anything),
