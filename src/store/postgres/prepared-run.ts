@@ -32,7 +32,8 @@ function knownBy(connection: pg.Connection): Known {
 
 function sentFor(value: Value): Sent {
   if (value === null || value === undefined) return null;
-  return typeof value === "number" || typeof value === "boolean" ? String(value) : value;
+  const isSent = typeof value === "string" || Array.isArray(value) || value instanceof List;
+  return isSent ? value : String(value);
 }
 
 /** As the driver takes it. */
