@@ -40,7 +40,7 @@ test("fault 3: a completion that never arrived is sent again", async () => {
 
 test("fault 3: a retry whose answer is lost spends one attempt", async () => {
   const process = await startBehindProxy();
-  const id = await trial.enqueue({ kind: "fail", once: true });
+  const id = await trial.enqueue({ kind: "fail", ms: 500, once: true });
   await proxy.loseAnswer("client", id);
   const repeated = await process.writes("job.settle_repeated");
   expect(repeated).toMatchObject({ job: id, outcome: "retried" });

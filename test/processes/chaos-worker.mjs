@@ -36,7 +36,8 @@ const kinds = {
   block: ({ ms }) => block(ms),
   exit: () => die(),
   die_after: () => {},
-  fail: () => {
+  fail: async ({ ms = 0 }) => {
+    await delay(ms);
     throw new Error("as asked");
   },
 };
