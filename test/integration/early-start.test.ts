@@ -261,9 +261,13 @@ describe("a commit that fails", () => {
 
   it("ends the run it began: its signal aborts, its end is refused, and the worker goes on", async () => {
     await warm();
-    await fails("P0001", 1);
-    const failed = millrace.enqueue(job, 1);
-    await expect(failed).rejects.toThrow("not this one");
+    await fails("P0001", 1_000);
+    // A worker that just looks begins none.
+    await until("a run has begun whose job was not stored", async () => {
+      await expect(millrace.enqueue(job, 1)).rejects.toThrow("not this one");
+      return runs.length > 0;
+    });
+    await instances.query("select setval('failures', 1000)");
     const { id, signal } = await begun(1);
     expect(signal.reason).toMatchObject({ cause: "not_stored" });
     gate.open();
@@ -277,10 +281,15 @@ describe("a commit that fails", () => {
   it("is tried again where that may help, for the run it began", async () => {
     await warm();
     await fails("40001", 2);
-    const { id } = await millrace.enqueue(job, 1);
     gate.open();
-    expect(await millrace.waitFor(id)).toMatchObject(once);
-    expect(runs.map(({ n, token }) => [n, token])).toEqual([[1, `${id}/1`]]);
+    await until("a run began with the flush that failed", async () => {
+      runs.length = 0;
+      await instances.query("select setval('failures', 1, false)");
+      const { id } = await millrace.enqueue(job, 1);
+      expect(await millrace.waitFor(id)).toMatchObject(once);
+      expect(runs).toHaveLength(1);
+      return runs[0]?.token === `${id}/1`;
+    });
     expect(told).toEqual([]);
   });
 });
