@@ -1,9 +1,9 @@
 // Node's types are asked for here: TypeScript 6 and newer look for none by themselves.
 /// <reference types="node" preserve="true" />
 
-export type { DrainOptions } from "./testing/drain.ts";
+export type { DrainOptions } from "./testing/drain-options.ts";
 export type { Drained, DrainedRun } from "./testing/drained.ts";
-export type { EnqueuedJob } from "./testing/enqueue-record.ts";
+export type { EnqueuedJob } from "./testing/enqueued-job.ts";
 export type { JobMatch, JobRef } from "./testing/match.ts";
 export {
   createTestMillrace,

@@ -1,32 +1,15 @@
 // Runs what waits, in this process, with a real worker, until nothing is left that could run now.
 
 import type { Millrace } from "../client/millrace.ts";
-import { checkOptions, type Known, knownNames } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Database } from "../store/postgres/database.ts";
 import { statement } from "../store/postgres/statement.ts";
 import type { AnyJobDefinition } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
+import { checkDrain, type DrainOptions } from "./drain-options.ts";
 import { type Drained, describeRuns, endless, type Note, remembering, tooSlow } from "./drained.ts";
 import { passTime, promoteDue, type TimeKeepers } from "./virtual-time.ts";
-
-export interface DrainOptions {
-  /** Moves virtual time on to whatever falls due next, again and again, until nothing waits. */
-  readonly advance?: boolean;
-  /** How many handlers run at once; 1 keeps the order the same every time. */
-  readonly concurrency?: number;
-  /** More runs than this are taken for a job that comes back for ever. */
-  readonly maxRuns?: number;
-  /** Real time. Handlers that still run then are aborted. */
-  readonly timeoutMs?: number;
-  /** Throws the first error of a handler (after everything has run). */
-  readonly throwErrors?: boolean;
-}
-
-const known = knownNames({
-  ...{ advance: true, concurrency: true, maxRuns: true, timeoutMs: true, throwErrors: true },
-} satisfies Known<DrainOptions>);
 
 export interface DrainContext extends TimeKeepers {
   readonly millrace: Millrace;
@@ -64,7 +47,7 @@ export async function drain(
   options: DrainOptions,
   context: DrainContext,
 ): Promise<Drained> {
-  checkOptions("drain's options", options, known);
+  checkDrain(options);
   if (!Array.isArray(definitions))
     throw new MillraceError("OPTION_INVALID", "drain takes a list of definitions.");
   const { millrace, database } = context;

@@ -5,11 +5,7 @@ import type { Job } from "../domain/job.ts";
 import type { Database } from "../store/postgres/database.ts";
 import { statement } from "../store/postgres/statement.ts";
 import type { Store } from "../store/store.ts";
-
-/** A job as it is now, and how long it was told to wait when it was enqueued. */
-export interface EnqueuedJob extends Job {
-  readonly delayMs: number;
-}
+import type { EnqueuedJob } from "./enqueued-job.ts";
 
 const keepRecord = `
   create table millrace.enqueue_record (

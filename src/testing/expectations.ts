@@ -2,7 +2,7 @@
 
 import { AssertionError } from "node:assert";
 import type { Priorities } from "../domain/priority.ts";
-import type { EnqueuedJob } from "./enqueue-record.ts";
+import type { EnqueuedJob } from "./enqueued-job.ts";
 import { differences, type JobMatch, show } from "./match.ts";
 
 const mostListed = 10;

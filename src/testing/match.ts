@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { checkOptions, type Known, knownNames } from "../domain/check-options.ts";
 import { type Priorities, weightOf } from "../domain/priority.ts";
 import type { JobDefinition } from "../worker/job-definition.ts";
-import type { EnqueuedJob } from "./enqueue-record.ts";
+import type { EnqueuedJob } from "./enqueued-job.ts";
 
 /** A definition, or the name of a type. */
 export type JobRef<Input> = JobDefinition<Input, never, unknown> | string;

@@ -6,9 +6,11 @@ import { systemClock } from "../runtime/clock.ts";
 import { Database } from "../store/postgres/database.ts";
 import type { UpkeepSession } from "../store/store.ts";
 import type { AnyJobDefinition } from "../worker/job-definition.ts";
-import { type DrainOptions, drain } from "./drain.ts";
+import { drain } from "./drain.ts";
+import type { DrainOptions } from "./drain-options.ts";
 import type { Drained } from "./drained.ts";
-import { type EnqueuedJob, readEnqueued, startRecord } from "./enqueue-record.ts";
+import { readEnqueued, startRecord } from "./enqueue-record.ts";
+import type { EnqueuedJob } from "./enqueued-job.ts";
 import { missing, unwanted } from "./expectations.ts";
 import { type JobMatch, type JobRef, matching, typeOf } from "./match.ts";
 import { createThrowAway, type ThrowAway } from "./throw-away.ts";
@@ -24,11 +26,30 @@ export class TestMillrace {
   readonly #upkeep: UpkeepSession;
   #stopping: Promise<void> | null = null;
 
-  constructor(millrace: Millrace, place: ThrowAway, database: Database) {
+  /** Private, so that its declaration has no driver's types: a user's compiler may not have them. */
+  private constructor(millrace: Millrace, place: ThrowAway, database: Database) {
     this.millrace = millrace;
     this.#place = place;
     this.#database = database;
     this.#upkeep = millrace.store.upkeep();
+  }
+
+  static async create(options: TestMillraceOptions = {}): Promise<TestMillrace> {
+    const quiet = { logLevel: "silent", random: () => 0.5, ...options };
+    const place = await createThrowAway(loadConfig(quiet).databaseUrl);
+    try {
+      const { url, schema } = place;
+      const millrace = await Millrace.connect({ ...quiet, databaseUrl: url, schema });
+      const { events, config } = millrace;
+      const { queryTimeoutMs } = config;
+      const own = { url, schema, poolSize: 1, queryTimeoutMs, events, clock: systemClock };
+      const database = new Database({ ...own, random: Math.random });
+      await startRecord(database);
+      return new TestMillrace(millrace, place, database);
+    } catch (error) {
+      await place.drop();
+      throw error;
+    }
   }
 
   /** Runs what is ready (and what that enqueues) in this process until nothing is left. */
@@ -113,20 +134,5 @@ export class TestMillrace {
 }
 
 /** Retries come without jitter, and nothing is logged, unless the options say otherwise. */
-export async function createTestMillrace(options: TestMillraceOptions = {}): Promise<TestMillrace> {
-  const quiet = { logLevel: "silent", random: () => 0.5, ...options };
-  const place = await createThrowAway(loadConfig(quiet).databaseUrl);
-  try {
-    const { url, schema } = place;
-    const millrace = await Millrace.connect({ ...quiet, databaseUrl: url, schema });
-    const { events, config } = millrace;
-    const { queryTimeoutMs } = config;
-    const own = { url, schema, poolSize: 1, queryTimeoutMs, events, clock: systemClock };
-    const database = new Database({ ...own, random: Math.random });
-    await startRecord(database);
-    return new TestMillrace(millrace, place, database);
-  } catch (error) {
-    await place.drop();
-    throw error;
-  }
-}
+export const createTestMillrace = (options: TestMillraceOptions = {}): Promise<TestMillrace> =>
+  TestMillrace.create(options);
