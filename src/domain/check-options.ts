@@ -6,7 +6,7 @@ export type Known<T> = Readonly<Record<keyof T, true>>;
 
 export const knownNames = <T>(known: Known<T>): ReadonlySet<string> => new Set(Object.keys(known));
 
-/** What was given must be an object with these fields only: one that is overlooked misleads. */
+/** What was given must be a plain object with these fields only: one that is overlooked misleads. */
 export function checkOptions(
   what: string,
   options: unknown,
@@ -15,9 +15,24 @@ export function checkOptions(
 ): void {
   if (typeof options !== "object" || options === null || Array.isArray(options))
     throw new MillraceError(code, `What is said about ${what} must be an object.`);
+  if (!isPlain(options)) throw new MillraceError(code, notPlain(what, options));
   for (const name of Object.keys(options)) {
     if (!known.has(name)) throw new MillraceError(code, unknownField(what, name, known));
   }
+}
+
+/** Of whichever realm: the prototype of each one's plain objects has none itself. */
+function isPlain(options: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(options);
+  if (prototype === Object.prototype || prototype === null) return true;
+  return Object.getPrototypeOf(prototype) === null;
+}
+
+/** A promise and a Map have no fields of their own, so nothing that they say would be seen. */
+function notPlain(what: string, options: object): string {
+  if ("then" in options && typeof options.then === "function")
+    return `What is said about ${what} is a promise: an await is missing.`;
+  return `What is said about ${what} must be a plain object, not an instance of a class.`;
 }
 
 function unknownField(what: string, name: string, known: ReadonlySet<string>): string {

@@ -1,5 +1,6 @@
 // What callers without types may say to the core: refused with a code, and nothing is stored.
 
+import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { loadConfig } from "../../src/config.ts";
 import { defineJob, Millrace } from "../../src/index.ts";
@@ -51,6 +52,11 @@ const calls: readonly Call[] = [
   (m) => m.enqueueMany(job, [1], { keys: "k" }),
   (m) => m.enqueueMany(job, [1, 2], (_: unknown, i: number) => (i === 0 ? { tx } : {})),
   (m) => m.enqueueMany(job, [1, 2], () => ({ tx: { ...tx } })),
+  (m) => m.enqueueMany(job, [1, 2], async () => ({ key: "k" })),
+  (m) => m.enqueueMany(job, [1], Promise.resolve({ key: "k" })),
+  (m) => m.enqueue(job, 1, Promise.resolve({ key: "k" })),
+  (m) => m.enqueue(job, 1, new Map([["key", "k"]])),
+  (m) => m.enqueue(job, 1, new (class {})()),
   (m) => m.work(undefined),
   (m) => m.work([null]),
   (m) => m.work([job], null),
@@ -100,6 +106,19 @@ test("says what is allowed, and whose name it is", async () => {
   const long = "x".repeat(201);
   expect(await said(millrace.pauseQueue(long))).toContain("1 to 200");
   expect(await said(millrace.configureQueue(long, {}))).toContain("1 to 200");
+});
+
+test("options are a plain object, of whichever realm; a promise is asked for its await", async () => {
+  const { millrace } = instances;
+  const said = async (options: Anything) =>
+    (await refusal(millrace.enqueue(job, 1, options))).message;
+  expect(await said(Promise.resolve({}))).toMatch(/is a promise: an await is missing/);
+  expect(await said(new Map())).toMatch(/must be a plain object/);
+  const bare = Object.assign(Object.create(null), { key: "bare" });
+  for (const options of [bare, runInNewContext("({ key: 'elsewhere' })")])
+    await millrace.enqueue(job, 1, options);
+  expect(await millrace.findByKey("bare")).not.toBeNull();
+  expect(await millrace.findByKey("elsewhere")).not.toBeNull();
 });
 
 test("a drain that is refused has paused nothing", async () => {
