@@ -34,12 +34,15 @@ const shortestEmbedded = 24;
 const shortestBlob = 512;
 const shortestHexBlob = 1_024;
 const shortestProse = 4_096;
+/** In scripts that write no blanks between words; each letter stands for more, and takes three bytes. */
+const shortestUnspacedProse = 2_048;
 const sampleLength = 1_024;
 
 export function embeddedValueKind(value: string): string | undefined {
   if (value.length < shortestEmbedded) return undefined;
   const first = value.charCodeAt(0);
   if ((first === 100 || first === 68) && dataUri.test(value)) return "data_uri";
+  if ((first === 37 || first === 123) && startsLikeFile.test(value)) return "file_content";
   if (startsLikeHeader.test(value) && isMailMessage(value)) return "mail_message";
   if (value.includes("<") && htmlDocument.test(value)) return "html_document";
   if (value.length < shortestBlob) return undefined;
@@ -48,27 +51,38 @@ export function embeddedValueKind(value: string): string | undefined {
 
 const dataUri = /^data:[\w.+/-]{0,100}(?:;[\w=.-]{1,60}){0,4};base64,/i;
 const startsLikeHeader = /^[A-Za-z][A-Za-z-]{1,40}: /;
+const startsLikeFile = /^(?:%PDF-\d|\{\\rtf\d)/;
 const htmlDocument = /<(?:!doctype html|html[\s>]|body[\s>]|head>)/i;
 const mailHeader =
   /^(from|to|cc|subject|date|received|return-path|reply-to|mime-version|message-id|content-type|delivered-to|dkim-signature): ?\S/gim;
 
-// Three different mail headers at the top make a message; a note that opens with "To: " does not.
+const headersOfMailOnly = new Set(
+  "received return-path mime-version message-id content-type delivered-to dkim-signature".split(
+    " ",
+  ),
+);
+
+// Three different mail headers at the top make a message, if there is an address or one that only mails have;
+// a note that opens with "To: " does not, and an itinerary has "From: ", "To: " and "Date: ", too.
 function isMailMessage(value: string): boolean {
+  const top = value.slice(0, 4_096);
   const names = new Set<string>();
-  for (const match of value.slice(0, 4_096).matchAll(mailHeader)) {
-    names.add((match[1] ?? "").toLowerCase());
-    if (names.size === 3) return true;
-  }
-  return false;
+  for (const match of top.matchAll(mailHeader)) names.add((match[1] ?? "").toLowerCase());
+  if (names.size < 3) return false;
+  return top.includes("@") || [...names].some((name) => headersOfMailOnly.has(name));
 }
 
 // What may follow shares no character with what comes before: else a long run of line ends is read
 // again from each of them.
 const base64Alphabet = /^[A-Za-z0-9+/_\-\r\n]+(?:={1,2}\s*|[ \t]+)?$/;
 const hexAlphabet = /^[0-9A-Fa-f\r\n]+$/;
+/** As `xxd` and `hexdump` write it, or byte by byte with the same character between. Addresses have fewer to a line. */
+const hexDump =
+  /^(?:[0-9A-Fa-f]{7,8}:? {1,2}(?:[0-9A-Fa-f]{2,4} {1,2}){8}|[0-9A-Fa-f]{2}([ :-])[0-9A-Fa-f]{2}(?:\1[0-9A-Fa-f]{2}){8}(?:(?:\1|\1?\r?\n)[0-9A-Fa-f]{2}){190})/;
 
 function longValueKind(value: string): string | undefined {
   if (base64Alphabet.test(value)) {
+    if (isList(value)) return undefined;
     if (hexAlphabet.test(value)) {
       return value.length >= shortestHexBlob && varies(value, 12) ? "hex_blob" : undefined;
     }
@@ -76,8 +90,27 @@ function longValueKind(value: string): string | undefined {
       ? "base64_blob"
       : undefined;
   }
-  return value.length > shortestProse && readsLikeProse(value) ? "long_text" : undefined;
+  if (hexDump.test(value) && varies(value, 12)) return "hex_blob";
+  if (value.length > shortestProse && readsLikeProse(value)) return "long_text";
+  return value.length > shortestUnspacedProse && isUnspacedProse(value) ? "long_text" : undefined;
 }
+
+/** Content is wrapped no sooner. */
+const shortestWrap = 60;
+/** Of SHA-256 to SHA-512 in hexadecimal digits, which are no shorter than that. */
+const hashLengths = new Set([64, 96, 128]);
+
+/** Ids or hashes, one to a line. */
+function isList(value: string): boolean {
+  if (!value.includes("\n")) return false;
+  const lines = value.trimEnd().split(/\r?\n/);
+  if (lines.every((line) => line.length < shortestWrap)) return true;
+  const length = lines[0]?.length ?? 0;
+  return hashLengths.has(length) && lines.every((line) => isHash(line, length));
+}
+
+const isHash = (line: string, length: number): boolean =>
+  line.length === length && /^[0-9A-Fa-f]+$/.test(line);
 
 // A repeated character or a padded number is long, but it is no content.
 function varies(value: string, atLeast: number): boolean {
@@ -85,6 +118,14 @@ function varies(value: string, atLeast: number): boolean {
 }
 
 function readsLikeProse(value: string): boolean {
-  const blanks = value.slice(0, sampleLength).match(/\s/g)?.length ?? 0;
-  return blanks >= sampleLength / 20;
+  return countOf(/\s/g, value) >= sampleLength / 20;
 }
+
+// Thai, Lao, Myanmar and Khmer; kana and Chinese characters.
+const unspacedLetters = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]/g;
+
+const isUnspacedProse = (value: string): boolean =>
+  countOf(unspacedLetters, value) >= sampleLength / 2;
+
+const countOf = (what: RegExp, value: string): number =>
+  value.slice(0, sampleLength).match(what)?.length ?? 0;

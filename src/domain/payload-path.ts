@@ -1,21 +1,27 @@
 // Paths name the place of a problem and reach logs and callers, so a key that is a secret itself
-// or overlong is not shown in them.
+// or overlong is not shown in them. No more of a path is put together than is shown: a hundred problems deep
+// inside a payload must not cost more than finding them did.
 
-import { judgeKey } from "./sensitive-keys.ts";
+import { isMasked } from "./sensitive-keys.ts";
 
 const longestPath = 240;
+const longestHalf = longestPath / 2;
 const plainName = /^[A-Za-z_$][\w$-]*$/;
 
 export function renderPath(steps: readonly (string | number)[], depth: number): string {
   let path = "$";
-  for (let i = 0; i < depth; i++) path += renderStep(steps[i] ?? "");
+  let at = 0;
+  while (at < depth && path.length <= longestPath) path += renderStep(steps[at++] ?? "");
   if (path.length <= longestPath) return path;
-  return `${path.slice(0, longestPath / 2)}…${path.slice(-longestPath / 2)}`;
+  let end = "";
+  for (let i = depth - 1; i >= 0 && end.length < longestHalf; i--)
+    end = renderStep(steps[i] ?? "") + end;
+  return `${path.slice(0, longestHalf)}…${end.slice(-longestHalf)}`;
 }
 
 function renderStep(step: string | number): string {
   if (typeof step === "number") return `[${step}]`;
-  if (judgeKey(step).masked) return "[masked]";
+  if (isMasked(step)) return "[masked]";
   return plainName.test(step) ? `.${step}` : `[${printable(step)}]`;
 }
 

@@ -71,6 +71,9 @@ interface Walk {
   stopped: boolean;
 }
 
+/** Of a file; fewer are a key or a checksum. */
+const fewestBytes = 384;
+
 const noKey = judgeKey("");
 const isOwn = Object.prototype.hasOwnProperty;
 
@@ -179,6 +182,10 @@ function visitProperties(
     }
     if (isForbiddenKey(key)) report(walk, "forbidden_key", depth + 1, "prototype key");
     if (walk.checkCharacters) visitCharacters(walk, key, depth + 1);
+    if (key === "data" && value.type === "Buffer" && Array.isArray(child)) {
+      // Bytes, as JSON writes them.
+      if (child.length >= fewestBytes) report(walk, "embedded_content", depth + 1, "file_content");
+    }
     const inherits = parent.deep && own.secret === undefined && !own.harmless;
     visit(walk, child, depth + 1, inherits ? parent : own);
   }
@@ -239,9 +246,11 @@ const isPlainText = (value: string): boolean =>
   value.length < shortestSecret || isPlainWords(value);
 
 const shortCode = /^\s*\d{3,8}\s*$/;
+const answer = /^\s*(?:yes|no|ok|true|false|pass|fail|passed|failed|all|none|[yn01])\s*$/i;
 
 function holdsSecret(key: KeyVerdict, value: string): boolean {
   if (key.digits === "required") return shortCode.test(value);
+  if (key.answers && answer.test(value)) return false;
   return value.trim() !== "" && !isStandIn(value);
 }
 

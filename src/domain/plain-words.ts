@@ -1,8 +1,8 @@
 // Most texts in payloads are a few plain words, and those are told at a glance: no secret and no embedded
 // content has such a shape. All others are looked at closely.
 
-/** Whatever is longer may be content by its length alone. */
-const longest = 500;
+/** A longer one is looked at closely just as quickly. */
+const longest = 48;
 /** With a full stop behind it, one letter less than the shortest word that is a secret. */
 const longestWord = 14;
 /** Groups of four may be a card number's. */

@@ -10,6 +10,8 @@ export interface KeyVerdict {
   readonly secret: string | undefined;
   /** Numbers count as the secret too (a card number), or only digits do (a PIN). */
   readonly digits: "ignored" | "counted" | "required";
+  /** Short answers are none: `pass` says how a test went as well as what somebody signs in with. */
+  readonly answers: boolean;
   /** Strings deeper inside an object under this key count as the secret. */
   readonly deep: boolean;
   /** The kind of embedded content the name announces. */
@@ -28,6 +30,7 @@ export interface KeyVerdict {
 const nothing: KeyVerdict = Object.freeze({
   secret: undefined,
   digits: "ignored",
+  answers: false,
   deep: false,
   embedded: undefined,
   harmless: false,
@@ -65,7 +68,7 @@ const table: readonly (readonly [KeyVerdict, string])[] = [
   ],
   [
     secret("authorization", { deep: false }),
-    "authorization authorization_header auth_header authorization_code auth_code",
+    "authorization authorization_header auth_header authorization_code auth_code basic_auth",
   ],
   [secret("cookie", { deep: false }), "cookie cookies session_cookie cookie_header"],
   [secret("credentials"), "credential credentials creds"],
@@ -92,6 +95,12 @@ const table: readonly (readonly [KeyVerdict, string])[] = [
     "ssn social_security_number social_security_no",
   ],
 ];
+
+/** Behind another word these may be anything (`boarding_pass`). */
+const alone = new Map<string, KeyVerdict>([
+  ["pass", secret("password", { answers: true, deep: false })],
+  ["pw", secret("password", { digits: "counted" })],
+]);
 
 const phrases = new Map<string, KeyVerdict>(
   table.flatMap(([verdict, names]) => names.split(" ").map((name) => [name, verdict] as const)),
@@ -132,7 +141,7 @@ const separators = /[^a-z0-9]+/;
 
 // Each step is skipped where it changes nothing: payloads with thousands of different keys exist.
 function wordsOf(key: string): string[] {
-  const plain = ascii.test(key) ? key : key.normalize("NFD").replace(/[\u0300-\u036f]/g, "");
+  const plain = ascii.test(key) ? key : key.normalize("NFKD").replace(/[\u0300-\u036f]/g, "");
   const lower = capital.test(plain) ? withoutHumps(plain) : plain;
   const words = lower.split(separators);
   return words[0] === "" || words.at(-1) === "" ? words.filter((word) => word !== "") : words;
@@ -164,6 +173,7 @@ const phraseEndings = new Set([...phrases.keys()].map((phrase) => phrase.split("
 
 function phraseVerdict(words: readonly string[]): KeyVerdict | undefined {
   const last = words.at(-1) ?? "";
+  if (words.length === 1 && alone.has(last)) return alone.get(last);
   if (phraseEndings.has(last)) {
     for (let count = Math.min(4, words.length); count > 0; count--) {
       const found = phrases.get(words.slice(-count).join("_"));
@@ -224,6 +234,10 @@ export function judgeKey(key: string): KeyVerdict {
   return remember(key, verdict);
 }
 
+/** Is it itself a secret, or too long to be shown? */
+export const isMasked = (key: string): boolean =>
+  key.length > longestShownKey || judgeKey(key).masked;
+
 const places = 128;
 const lastKeys: string[] = new Array(places).fill("");
 const lastVerdicts: KeyVerdict[] = new Array(places).fill(judgeKey(""));
@@ -250,10 +264,13 @@ function remember(key: string, verdict: KeyVerdict): KeyVerdict {
 }
 
 const redacted = /^(?:[*•]+|[[<(](?:redacted|masked|filtered|removed|hidden)[\])>])$/i;
+/** All but the first or last few digits of a number are blanked out. */
+const blankedNumber = /^(?:[A-Z]{2}\d\d|\d{4,6})?[ -]?[*•]{2,}(?:[ -][*•]{2,}){0,5}[ -]?\d{0,4}$/;
 const pointer =
   /^(?:\$\{[\w.:-]{1,100}\}|\{\{[ \w.:-]{1,100}\}\}|(?:vault|env|op|secret):[\w./:#-]{1,200}|arn:aws:(?:secretsmanager|ssm):[\w./:-]{1,200})$/;
 
 /** A value that stands under a secret's name but only points at it, or was blanked out. */
 export function isStandIn(value: string): boolean {
-  return value.length <= 256 && (redacted.test(value) || pointer.test(value));
+  if (value.length > 256) return false;
+  return redacted.test(value) || blankedNumber.test(value) || pointer.test(value);
 }

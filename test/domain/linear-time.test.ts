@@ -64,6 +64,16 @@ function tried(look: () => unknown): unknown {
   }
 }
 
+test("security 18: many problems deep inside a payload cost what finding them costs", () => {
+  const key = long("4111 1111 1111 ");
+  const leaves = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`p${i}_password`, "a"]));
+  let payload: unknown = leaves;
+  for (let level = 0; level < 60; level++) payload = { [key]: payload };
+  const found = inspect(payload);
+  expect(found).toHaveLength(100);
+  for (const { path } of found) expect(path).toMatch(/^\$(\[masked\])+.*…/);
+});
+
 test.each(outcomes)(
   "security 18: %s are looked at in linear time, whatever they hold",
   (_, look) => {

@@ -5,6 +5,14 @@ export const jwt = `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.${alnum}`;
 const base64 = Buffer.from(
   Array.from({ length: 600 }, (_, i) => (i * 7919 + 13 * (i >> 3)) % 256),
 ).toString("base64");
+const hashes = (length: number, count: number) =>
+  Array.from({ length: count }, (_, i) => `${i + 10}${hex.repeat(4)}`.slice(0, length));
+const dumped = (join: string) =>
+  Array.from({ length: 400 }, (_, i) =>
+    hashes(32, 1)[0]
+      ?.slice(i % 30)
+      .slice(0, 2),
+  ).join(join);
 const prose = "The committee met on Tuesday and agreed to postpone the vote. ".repeat(80);
 const mail =
   "Return-Path: <a@example.com>\r\nFrom: a@example.com\r\nTo: b@example.com\r\nSubject: Hi\r\n\r\nHello";
@@ -49,12 +57,22 @@ export const secretsByKey: [string, unknown, string][] = [
   ["one-time code", { otp: "918273" }, "$.otp"],
   ["pin", { pin: "9182" }, "$.pin"],
   ["recovery codes", { recovery_codes: ["hunter2-x"] }, "$.recovery_codes[0]"],
+  ["beside a user", { auth: { user: "ann", pass: "hunter2-x" } }, "$.auth.pass"],
+  ["abbreviated", { pw: "hunter2-x" }, "$.pw"],
+  ["basic authentication", { basic_auth: "hunter2-x" }, "$.basic_auth"],
+  ["in wide letters", { "\uff50\uff41\uff53\uff53word": "hunter2-x" }, '$["ｐａｓｓword"]'],
   ["seed phrase", { seedPhrase: "hunter2-x" }, "$.seedPhrase"],
 ];
 
 export const secretsByShape: [string, string, string][] = [
   ["jwt", jwt, "jwt"],
   ["jwt in a sentence", `use ${jwt} please`, "jwt"],
+  ["jwt without a signature", jwt.slice(0, jwt.lastIndexOf(".") + 1), "jwt"],
+  [
+    "jwt, encrypted",
+    `eyJhbGciOiJkaXIifQ..${alnum.slice(0, 16)}.${alnum}.${alnum.slice(0, 22)}`,
+    "jwt",
+  ],
   ["private key", `-----BEGIN RSA ${"PRIVATE"} KEY-----\nMIIE`, "pem"],
   ["aws", `AKIA${"IOSFODNN7EXAMPLE"}`, "aws_key"],
   ["aws, temporary", `ASIA${"IOSFODNN7EXAMPLE"}`, "aws_key"],
@@ -81,6 +99,17 @@ export const secretsByShape: [string, string, string][] = [
   ["hugging face", `hf_${alnum.slice(0, 34)}`, "huggingface_token"],
   ["telegram", `123456789:AA${alnum.slice(0, 33)}`, "telegram_token"],
   ["azure", `AccountName=x;AccountKey=${alnum}${alnum}==`, "azure_key"],
+  ["square", `sq0csp-${alnum}`, "service_key"],
+  ["vault", `hvs.${alnum.slice(0, 24)}`, "service_key"],
+  ["docker hub", `dckr_pat_${alnum.slice(0, 27)}`, "service_key"],
+  ["grafana", `glsa_${alnum.slice(0, 32)}_0a1b2c3d`, "service_key"],
+  ["atlassian", `ATATT3xFfGF0${alnum}`, "service_key"],
+  ["databricks", `dapi${hex}`, "service_key"],
+  ["hubspot", `pat-na1-${hex.slice(0, 8)}-${hex.slice(0, 20)}`, "service_key"],
+  ["linear", `lin_api_${alnum}`, "service_key"],
+  ["notion", `ntn_${alnum}`, "service_key"],
+  ["supabase", `sbp_${hex}01234567`, "service_key"],
+  ["doppler", `dp.pt.${alnum}`, "service_key"],
   ["age", `AGE-SECRET-KEY-1${"QQQQ"}`, "age_key"],
   ["bearer", `Bearer ${alnum}`, "bearer_header"],
   ["bearer in a header line", `authorization: bearer ${alnum}`, "bearer_header"],
@@ -90,10 +119,18 @@ export const secretsByShape: [string, string, string][] = [
   ["second url", "a://b:***@c and redis://:hunter2-x@cache", "url_password"],
   ["redis url without a user", "redis://:hunter2-x@cache:6379", "url_password"],
   ["url in a sentence", "fetch https://bob:hunter2-x@example.com/a now", "url_password"],
+  ["environment", "DB_PASSWORD=hunter2-x", "password_in_text"],
   ["connection string", "Server=db;User=app;Password=hunter2-x;", "password_in_text"],
   ["json in a string", JSON.stringify({ user: "a", apiKey: "hunter2-x" }), "secret_in_json"],
   ["query", `https://example.com/reset?token=${alnum}`, "url_credential"],
   ["signed url", `https://b.s3.amazonaws.com/k?a=1&X-Amz-Signature=${hex}`, "url_credential"],
+  [
+    "signed url of a cache",
+    `https://d1.net/a?Expires=1&Signature=${alnum}&Key-Pair-Id=K1`,
+    "url_credential",
+  ],
+  ["visa with full stops", "4242.4242.4242.4242", "card_number"],
+  ["visa from a page", "4242\u00a04242\u00a04242\u00a04242", "card_number"],
   ["visa", "4111111111111111", "card_number"],
   ["visa with spaces", "card 4111 1111 1111 1111 please", "card_number"],
   ["visa after another number", "4322 4111 1111 1111 1111", "card_number"],
@@ -116,7 +153,23 @@ export const embedded: [string, unknown, string][] = [
   ["base64", { attachment: base64 }, "base64_blob"],
   ["base64 in lines", { attachment: base64.replace(/.{76}/g, "$&\r\n") }, "base64_blob"],
   ["hex", { dump: hex.repeat(40) }, "hex_blob"],
+  ["hex in lines", { dump: hex.repeat(40).replace(/.{60}/g, "$&\n") }, "hex_blob"],
+  ["hex, byte by byte", { dump: dumped(" ") }, "hex_blob"],
+  ["hex, with colons", { dump: dumped(":") }, "hex_blob"],
+  [
+    "hex with offsets",
+    { dump: "00000000: 2550 4446 2d31 2e34 0a25 c3a4 c3bc c3b6  %PDF\n".repeat(20) },
+    "hex_blob",
+  ],
+  [
+    "bytes",
+    { source: { type: "Buffer", data: Array.from({ length: 600 }, () => 7) } },
+    "file_content",
+  ],
+  ["pdf", { source: "%PDF-1.7\n1 0 obj << /Type /Catalog >>" }, "file_content"],
+  ["rtf", { source: "{\\rtf1\\ansi Dear Ann, \\par" }, "file_content"],
   ["prose", { note: prose }, "long_text"],
+  ["prose without blanks", { note: "委員会は火曜日に会合を開いた。".repeat(200) }, "long_text"],
 ];
 
 export const harmless: [string, unknown][] = [
@@ -183,6 +236,26 @@ export const harmless: [string, unknown][] = [
   ["uuid of digits", { ref: "41111111-1111-4111-1111-111111111111" }],
   ["ulid", { ref: "01ARZ3NDEKTSV4RRFFQ69G5FAV" }],
   ["nanoid", { ref: "V1StGXR8_Z5jdHi6B-myT" }],
+  ["sha1, one to a line", { ids: hashes(40, 30).join("\n") }],
+  ["sha256, one to a line", { ids: hashes(64, 30).join("\r\n") }],
+  ["uuids without hyphens, one to a line", { ids: hashes(32, 60).join("\n") }],
+  [
+    "ids, one to a line",
+    { ids: Array.from({ length: 60 }, (_, i) => `V1StGXR8_Z5jdHi6B-${i}`).join("\n") },
+  ],
+  [
+    "hardware addresses",
+    { seen: Array.from({ length: 80 }, () => "a1:b2:c3:d4:e5:f6").join("\n") },
+  ],
+  [
+    "numbers with blanks",
+    { series: Array.from({ length: 500 }, (_, i) => 10 + (i % 90)).join(" ") },
+  ],
+  ["an itinerary", { note: "From: Berlin\nTo: Hamburg\nDate: Tuesday\nSeat: 12A" }],
+  ["a short note without blanks", { note: "委員会は火曜日に会合を開いた。".repeat(50) }],
+  ["a small buffer", { digest: { type: "Buffer", data: Array.from({ length: 32 }, () => 7) } }],
+  ["blanked numbers", { card_number: "************4242", iban: "DE89 **** **** 3000" }],
+  ["a version", { release: "4242.4242.4242" }],
   ["prefixed id", { charge: "ch_3MmlLrLkdIwHu7ix0snN0B15", customer: "cus_NffrFeUfNV2Hib" }],
   ["md5", { etag: hex }],
   ["sha256", { digest: hex + hex }],
