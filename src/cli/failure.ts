@@ -11,12 +11,14 @@ const nextSteps: Partial<Record<ErrorCode, string>> = {
   DATABASE_UNAVAILABLE:
     "Check that PostgreSQL runs and that DATABASE_URL is right; or unset it to use the embedded one.",
   DATABASE_REFUSED: "Ask whoever runs PostgreSQL, or unset DATABASE_URL to use the embedded one.",
+  DATABASE_READ_ONLY: "Name the primary in DATABASE_URL, or have writing allowed again.",
   DATABASE_UNSUPPORTED:
     "Use PostgreSQL 14 or newer, or unset DATABASE_URL to use the embedded one.",
   EMBEDDED_UNAVAILABLE:
     "server.log in the data folder may say more; --data-dir chooses another folder.",
   SCHEMA_OUTDATED: "Run: npx millrace migrate",
   SCHEMA_TOO_NEW: "Update the npm package millrace.",
+  SCHEMA_TAKEN: "Name another schema with --schema.",
   JOB_NOT_FOUND:
     "List jobs with: npx millrace jobs. Ended jobs are kept as long as their queue's retention says.",
   QUEUE_NOT_FOUND: "List queues with: npx millrace queues",

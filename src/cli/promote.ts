@@ -206,5 +206,6 @@ function explained(error: unknown, to: string): unknown {
 const serverDid: Partial<Record<ErrorCode, string>> = {
   DATABASE_UNAVAILABLE: "cannot be reached, or went away",
   DATABASE_REFUSED: "refused",
+  DATABASE_READ_ONLY: "is read-only",
 };
 const aboutServer = new Set(Object.keys(serverDid));

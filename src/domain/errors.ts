@@ -37,6 +37,7 @@ export const errorCodes = {
   STOPPED: "This Millrace instance has been stopped.",
   DATABASE_UNAVAILABLE: "PostgreSQL cannot be reached.",
   DATABASE_REFUSED: "PostgreSQL refused the login, the database or a right.",
+  DATABASE_READ_ONLY: "PostgreSQL is read-only: it refuses to write.",
   DATABASE_UNSUPPORTED: "This PostgreSQL version is not supported.",
   EMBEDDED_UNAVAILABLE: "The embedded PostgreSQL cannot be started.",
   EMBEDDED_VERSION_CHANGED: "The data folder belongs to another major version of PostgreSQL.",
@@ -70,6 +71,7 @@ export const errorCodes = {
   TARGET_NOT_EMPTY: "The target of a copy is in use: only an empty schema is copied into.",
   SCHEMA_OUTDATED: "The schema is older than this version of Millrace; run the migrations.",
   SCHEMA_TOO_NEW: "The schema was made by a newer version of Millrace.",
+  SCHEMA_TAKEN: "The schema holds tables that are not Millrace's.",
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;

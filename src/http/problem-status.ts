@@ -36,6 +36,7 @@ const statuses: Record<ErrorCode, number> = {
   STOPPED: 503,
   DATABASE_UNAVAILABLE: 503,
   DATABASE_REFUSED: 503,
+  DATABASE_READ_ONLY: 503,
   DATABASE_UNSUPPORTED: 503,
   EMBEDDED_UNAVAILABLE: 503,
   EMBEDDED_VERSION_CHANGED: 503,
@@ -72,6 +73,7 @@ const statuses: Record<ErrorCode, number> = {
   SERVICE_UNAVAILABLE: 503,
   SCHEMA_OUTDATED: 503,
   SCHEMA_TOO_NEW: 503,
+  SCHEMA_TAKEN: 503,
 };
 
 export const statusOf = (code: ErrorCode): number => statuses[code];

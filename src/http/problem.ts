@@ -3,7 +3,7 @@
 
 import type { z } from "zod";
 import { type ErrorCode, errorCodes, MillraceError } from "../domain/errors.ts";
-import { isConnectionError } from "../store/postgres/failures.ts";
+import { asCoded } from "../store/postgres/failures.ts";
 import { statusOf } from "./problem-status.ts";
 
 export interface Problem {
@@ -27,8 +27,13 @@ const tellable: Partial<Record<ErrorCode, readonly string[]>> = {
   TENANT_FULL: ["limit", "depth", "capacity", "wanted"],
 };
 
-/** Their texts tell of a queue that others may share. */
-const plainOnly: readonly ErrorCode[] = ["QUEUE_FULL", "DATABASE_UNAVAILABLE", "INTERNAL"];
+/** Their texts tell of a queue that others may share, or of the server's inside. */
+const plainOnly: readonly ErrorCode[] = [
+  "QUEUE_FULL",
+  "DATABASE_UNAVAILABLE",
+  "DATABASE_READ_ONLY",
+  "INTERNAL",
+];
 
 export function toProblem(error: unknown, instance: string): Problem {
   const known = toMillraceError(error);
@@ -58,8 +63,8 @@ export function retryAfter(error: unknown): number | undefined {
 
 export function toMillraceError(error: unknown): MillraceError {
   if (error instanceof MillraceError) return error;
-  if (isConnectionError(error))
-    return new MillraceError("DATABASE_UNAVAILABLE", undefined, { cause: error });
+  const coded = asCoded(error);
+  if (coded instanceof MillraceError) return coded;
   const code = frameworkCode(error);
   return new MillraceError(code ?? "INTERNAL", undefined, { cause: error });
 }

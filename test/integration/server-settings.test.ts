@@ -49,6 +49,48 @@ test.each([
   }
 });
 
+test("a read-only database is DATABASE_READ_ONLY, whatever was to be written, and can be read", async () => {
+  const url = new URL(instances.url);
+  url.searchParams.set("options", "-c default_transaction_read_only=on");
+  const databaseUrl = url.href.replaceAll("+", "%20");
+  const job = defineJob({ type: "unwritten", queue: newQueue(), run: () => 1 });
+  const { id } = await instances.millrace.enqueue(job, 1, { delayMs: 60_000 });
+  const millrace = await instances.connect({ databaseUrl });
+  expect(await millrace.get(id)).toMatchObject({ state: "scheduled" });
+  for (const write of [
+    () => millrace.enqueue(job, 1),
+    () => millrace.enqueue(job, 1, { key: "k" }),
+    () => millrace.enqueueMany(job, [1, 2]),
+    () => millrace.configureQueue(job.queue, {}),
+    () => millrace.cancel(id),
+    () => millrace.work([job]),
+    () => instances.connect({ databaseUrl, schema: "mr_unwritten" }),
+  ]) {
+    const error = await refusal(write());
+    expect([String(write), error.code]).toEqual([String(write), "DATABASE_READ_ONLY"]);
+    expect(error.message).toMatch(/standby.*default_transaction_read_only/);
+    expect(error.cause).toMatchObject({ code: "25006" });
+  }
+});
+
+test.each([
+  ["job", "create table mr_taken.job (mine int)"],
+  ["migration", "create table mr_taken.migration (mine int)"],
+])("a schema that holds somebody else's table %s is SCHEMA_TAKEN", async (_, table) => {
+  await instances.query("create schema mr_taken");
+  try {
+    await instances.query(table);
+    for (const migrate of [true, false]) {
+      const error = await refusal(instances.connect({ schema: "mr_taken", migrate }));
+      const isSeen = migrate || table.includes("migration");
+      expect(error.code).toBe(isSeen ? "SCHEMA_TAKEN" : "SCHEMA_OUTDATED");
+      if (isSeen) expect(error.cause).toBeInstanceOf(pg.DatabaseError);
+    }
+  } finally {
+    await instances.query("drop schema mr_taken cascade");
+  }
+});
+
 test("a server that does not answer is DATABASE_UNAVAILABLE, whatever was asked", async () => {
   const proxy = await TcpProxy.start(instances.url);
   const millrace = await instances.connect({ databaseUrl: proxy.url, queryTimeoutMs: 200 });

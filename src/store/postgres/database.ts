@@ -7,7 +7,7 @@ import type { Events } from "../../runtime/events.ts";
 import type { PoolUse } from "../figures.ts";
 import { clientConfig } from "./client-config.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
-import { asUnavailable, isRetryable } from "./failures.ts";
+import { asCoded, isRetryable } from "./failures.ts";
 import { enterTenant, scoped } from "./row-security.ts";
 import { Renderer, type Statement } from "./statement.ts";
 
@@ -75,7 +75,7 @@ export class Database {
       try {
         return await ask();
       } catch (error) {
-        if (tries >= 4 || !isRetryable(error)) throw asUnavailable(error);
+        if (tries >= 4 || !isRetryable(error)) throw asCoded(error);
         await this.#options.clock.sleep(20 * 2 ** tries * this.#options.random());
       }
     }
@@ -88,7 +88,7 @@ export class Database {
 
   async transaction<T>(body: (query: Database["query"]) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect().catch((error) => {
-      throw asUnavailable(error);
+      throw asCoded(error);
     });
     // The pool does not listen to what it has lent, and an error that nobody hears ends the process.
     const hear = () => {};
@@ -108,7 +108,7 @@ export class Database {
         () => client.release(),
         (broken) => client.release(broken),
       );
-      throw asUnavailable(error);
+      throw asCoded(error);
     } finally {
       client.off("error", hear);
     }

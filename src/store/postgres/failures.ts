@@ -23,10 +23,50 @@ export function isConnectionError(error: unknown): boolean {
   );
 }
 
-/** The coded error for a database that cannot be reached; any other error as it is. */
-export function asUnavailable(error: unknown): unknown {
+/** The coded error for a database that cannot be reached, or not be written to; any other error as it is. */
+export function asCoded(error: unknown): unknown {
+  if (isReadOnly(error)) return readOnly(error);
   if (!isConnectionError(error)) return error;
   return new MillraceError("DATABASE_UNAVAILABLE", undefined, { cause: error });
+}
+
+/** Writes are refused: this is a standby, or somebody has set it so. */
+const isReadOnly = (error: unknown): boolean => code(error) === "25006";
+
+function readOnly(cause: unknown): MillraceError {
+  const advice =
+    "If it is a standby, connect to the primary. Otherwise default_transaction_read_only is on, for the server, " +
+    "the database, the role or in DATABASE_URL; hosted servers do that when their disk is full.";
+  return new MillraceError(
+    "DATABASE_READ_ONLY",
+    `PostgreSQL is read-only: ${why(cause)}. ${advice}`,
+    {
+      cause,
+    },
+  );
+}
+
+/** What migrations meet where tables, columns or functions of these names are somebody else's. */
+const foreignObjects = new Set([
+  "42P01",
+  "42P07",
+  "42701",
+  "42703",
+  "42710",
+  "42723",
+  "42804",
+  "42809",
+]);
+
+/** The coded error for a schema that is not ours; any other error as it is. */
+export function asTaken(error: unknown, schema: string): unknown {
+  if (!foreignObjects.has(code(error))) return error;
+  const advice = "Name another schema, or move those tables elsewhere.";
+  return new MillraceError(
+    "SCHEMA_TAKEN",
+    `Schema "${schema}" holds what is not Millrace's: ${why(error)}. ${advice}`,
+    { cause: error },
+  );
 }
 
 const certificateRefused = /^(?:ERR_TLS_|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/;
@@ -74,7 +114,7 @@ export function asRefusedConnect(error: unknown): unknown {
   if (value === "ERR_INVALID_URL")
     // The cause is left out: it holds the URL, and that may hold a password.
     return new MillraceError("OPTION_INVALID", "DATABASE_URL is not a URL that can be read.");
-  if (!isConnectionError(error)) return error;
+  if (!isConnectionError(error)) return asCoded(error);
   // A name with several addresses fails once for each of them, and says nothing itself.
   const tries = error instanceof AggregateError ? error.errors : [error];
   const message = `PostgreSQL cannot be reached: ${[...new Set(tries.map(why))].join("; ")}`;

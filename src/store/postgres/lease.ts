@@ -2,7 +2,7 @@
 
 import type { Renewal } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { asUnavailable, isRetryable } from "./failures.ts";
+import { asCoded, isRetryable } from "./failures.ts";
 import { leftTenants, moveEnded } from "./settle.ts";
 import { arrayText, statement } from "./statement.ts";
 
@@ -73,7 +73,7 @@ export async function openLease(connection: Connection, options: LeaseOptions): 
   try {
     await connection.query(open, [leaseId, worker, String(leaseMs), JSON.stringify(info)]);
   } catch (error) {
-    throw asUnavailable(error);
+    throw asCoded(error);
   }
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import type { Listener, Notice } from "../store.ts";
 import type { Database } from "./database.ts";
-import { asUnavailable } from "./failures.ts";
+import { asCoded } from "./failures.ts";
 import { HandedPieces } from "./handed.ts";
 import { parseNotice } from "./notices.ts";
 import { leaveOffer, standOffer } from "./offers.ts";
@@ -64,7 +64,7 @@ export async function listen(
     await connection.connect();
   } catch (error) {
     await close();
-    throw asUnavailable(error);
+    throw asCoded(error);
   }
   return {
     stands: (leaseId) => standing.has(leaseId),

@@ -7,6 +7,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import type pg from "pg";
 import { MillraceError } from "../../domain/errors.ts";
+import { asTaken } from "./failures.ts";
 import { Renderer } from "./statement.ts";
 import { withClient } from "./with-client.ts";
 
@@ -73,8 +74,12 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
   const migrations = await loadMigrations();
   return withClient(options.url, "migrate", async (client) => {
     await checkServer(client);
-    if (options.apply === false) await checkApplied(client, options.schema, migrations);
-    else await applyMissing(client, options, migrations);
+    try {
+      if (options.apply === false) await checkApplied(client, options.schema, migrations);
+      else await applyMissing(client, options, migrations);
+    } catch (error) {
+      throw asTaken(error, options.schema);
+    }
     const applied = await appliedVersions(client, new Renderer(options.schema));
     const waiting = missing(migrations, applied, true).length > 0;
     const allowed = {

@@ -14,7 +14,7 @@ import type {
 } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { answersOfCommitted, enqueueJobs, needsTransaction } from "./enqueue.ts";
-import { isCancelled, isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
+import { asCoded, isCancelled, isConnectionError, isLockTimeout, isRetryable } from "./failures.ts";
 import {
   claiming,
   flushedAndClaimed,
@@ -130,7 +130,7 @@ export class PostgresProducer implements ProducerSession {
     const { clock, random, kind } = this.#options;
     if (kind === "named" && isLockTimeout(error))
       throw new MillraceError("KEY_BUSY", undefined, { cause: error });
-    if (!isConnectionError(error) && !didNothing(error)) throw error;
+    if (!isConnectionError(error) && !didNothing(error)) throw asCoded(error);
     if (isConnectionError(error)) {
       const flushed = await this.#resolve(jobs, deadline, error);
       if (flushed !== null) return flushed;
@@ -243,7 +243,7 @@ export class PostgresProducer implements ProducerSession {
         this.#flushNo = flushNo;
         return flushed;
       } catch (error) {
-        if (!isConnectionError(error) && !didNothing(error)) throw error;
+        if (!isConnectionError(error) && !didNothing(error)) throw asCoded(error);
         if (clock.monotonic() >= deadline) throw unavailable(cause);
         await clock.sleep(50 * random());
       }

@@ -3,7 +3,7 @@
 import type { DueTrigger, EndedBatch, TriggerSession } from "../triggers.ts";
 import type { Connection } from "./connection.ts";
 import type { Database } from "./database.ts";
-import { asUnavailable, isRetryable } from "./failures.ts";
+import { asCoded, isRetryable } from "./failures.ts";
 import { type InTransaction, inTerm } from "./leader.ts";
 import { type RunStatement, statement } from "./statement.ts";
 import { fireTrigger, fireTriggers } from "./trigger-fire.ts";
@@ -167,7 +167,7 @@ const nobody = () => null;
 
 function nothingIfBusy<T>(error: unknown, nothing: T): T {
   if (isRetryable(error)) return nothing;
-  throw asUnavailable(error);
+  throw asCoded(error);
 }
 
 /** How many items ended with their job; null: somebody else ends them. */
