@@ -1,9 +1,8 @@
 // Environment and options become one frozen Config. Nothing else reads process.env.
 
 import { type Categories, type CategoryOptions, createCategories } from "./domain/categories.ts";
-import { checkOptions, knownNames } from "./domain/check-options.ts";
 import { MillraceError } from "./domain/errors.ts";
-import type { PayloadLimits } from "./domain/payload-rules.ts";
+import { checkPayloadLimits, type PayloadLimits } from "./domain/payload-options.ts";
 import { checkPriorities, defaultPriorities, type Priorities } from "./domain/priority.ts";
 import { redisUrls } from "./domain/redis-url.ts";
 import { blankToNone, type Environment, flag, oneOf, whole } from "./domain/setting-values.ts";
@@ -245,13 +244,8 @@ export function loadTerminalSettings(env: Environment = process.env): TerminalSe
   });
 }
 
-const limitNames = knownNames<PayloadLimits>({
-  ...{ warnBytes: true, limitBytes: true, maxDepth: true, maxKeys: true },
-});
-
 function payloadLimits(limits: Partial<PayloadLimits> = {}): Partial<PayloadLimits> {
-  checkOptions("payloadLimits", limits, limitNames);
-  for (const [name, value] of Object.entries(limits)) whole(`payloadLimits.${name}`, value, 1);
+  checkPayloadLimits("payloadLimits", limits);
   return Object.freeze({ ...limits });
 }
 

@@ -1,7 +1,14 @@
 // What may be in a payload. Every rule is checked and every problem is told at once.
 
 import { envelopeFields } from "./categories.ts";
-import { checkEnvelope, checkFields, type FieldOptions } from "./payload-fields.ts";
+import { checkEnvelope, checkFields } from "./payload-fields.ts";
+import {
+  checkEnvelopeOptions,
+  checkPayloadOptions,
+  type EnvelopeOptions,
+  type PayloadLimits,
+  type PayloadOptions,
+} from "./payload-options.ts";
 import { type PayloadProblem, payloadError, payloadProblem } from "./payload-problems.ts";
 import {
   defaultShapeLimits,
@@ -12,14 +19,8 @@ import {
 } from "./payload-shape.ts";
 import { defaultPayloadVersion } from "./payload-version.ts";
 
+export type { PayloadLimits, PayloadOptions } from "./payload-options.ts";
 export { type PayloadProblem, payloadError } from "./payload-problems.ts";
-
-export interface PayloadLimits {
-  readonly warnBytes: number;
-  readonly limitBytes: number;
-  readonly maxDepth: number;
-  readonly maxKeys: number;
-}
 
 const defaultPayloadLimits: PayloadLimits = Object.freeze({
   warnBytes: 10 * 1024,
@@ -27,10 +28,6 @@ const defaultPayloadLimits: PayloadLimits = Object.freeze({
   maxDepth: defaultShapeLimits.maxDepth,
   maxKeys: defaultShapeLimits.maxKeys,
 });
-
-export interface PayloadOptions extends FieldOptions {
-  readonly limits?: Partial<PayloadLimits> | undefined;
-}
 
 export interface PayloadCheck {
   readonly ok: boolean;
@@ -43,6 +40,7 @@ export interface PayloadCheck {
 const none: readonly PayloadProblem[] = Object.freeze([]);
 
 export function validatePayload(payload: unknown, options: PayloadOptions = {}): PayloadCheck {
+  checkPayloadOptions(options);
   return writePayload(payload, options).check;
 }
 
@@ -99,19 +97,6 @@ export function assertPayload(payload: unknown, options: PayloadOptions = {}): P
   return check;
 }
 
-export interface EnvelopeOptions extends PayloadOptions {
-  readonly tenantId: string;
-  readonly references?: Readonly<Record<string, string | number>> | undefined;
-  /** A new UUID when left out. */
-  readonly correlationId?: string | undefined;
-  /** A new id when left out: then the job is not protected against being enqueued twice. */
-  readonly idempotencyKey?: string | undefined;
-  readonly payloadVersion?: string | undefined;
-  readonly data?: unknown;
-  /** Makes a UUID. */
-  readonly newId: () => string;
-}
-
 export interface Envelope {
   readonly tenant_id: string;
   readonly correlation_id: string;
@@ -125,6 +110,7 @@ const reserved = new Set<string>([...envelopeFields, "payload_version", "data"])
 
 /** Throws PAYLOAD_INVALID with every problem in `details.problems` when it would not be valid. */
 export function createEnvelope(options: EnvelopeOptions): Envelope {
+  checkEnvelopeOptions(options);
   const references = options.references ?? {};
   const envelope: Envelope = {
     ...references,
@@ -139,7 +125,7 @@ export function createEnvelope(options: EnvelopeOptions): Envelope {
     .map((name) => payloadProblem("reserved_field", `$.${name}`));
   // With a category the rules check these fields; an envelope has them without one too.
   if (options.category === undefined) checkEnvelope(envelope, problems);
-  problems.push(...validatePayload(envelope, options).errors);
+  problems.push(...writePayload(envelope, options).check.errors);
   if (problems.length > 0) throw payloadError(problems);
   return envelope;
 }

@@ -2,6 +2,7 @@
 
 import { checkFunction, checkOptions } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
+import { checkFieldNames } from "../domain/payload-options.ts";
 import { isVersion } from "../domain/payload-version.ts";
 
 const functions = ["delayMs", "orderingKey", "limitKey", "classify", "run"];
@@ -37,10 +38,7 @@ function checkRateLimit(rateLimit: unknown): void {
 function checkCategory({ category, additionalRequired }: Readonly<Record<string, unknown>>): void {
   if (category !== undefined && typeof category !== "string")
     throw invalid("category must be the name of one.");
-  const isList =
-    Array.isArray(additionalRequired) && additionalRequired.every((one) => typeof one === "string");
-  if (additionalRequired !== undefined && !isList)
-    throw invalid("additionalRequired must be a list of field names.");
+  checkFieldNames(additionalRequired);
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
