@@ -185,7 +185,7 @@ function commonOf(definition: Definition, queue: Queue, config: Config): Common 
   const known = commons.get(definition);
   if (known?.queue === queue && known.config === config) return known;
   const { type, priority, maxRuntimeMs, expiresInMs, waitForCommit, rules, labels } = definition;
-  const category = definition.category ?? config.categories.categoryOf(type)?.name;
+  const category = config.categories.ofJob(type, definition.category);
   const job = {
     ...{ id: "", type, queueId: queue.id, tenant: "default", payload: "" },
     weight: weightOf(priority, config.priorities),

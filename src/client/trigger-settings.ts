@@ -132,6 +132,7 @@ export function checkSettings(
   const type = oneOf("type", options.type, triggerTypes);
   refuseFields(options, type === "TIME" ? queueOnly : timeOnly, type);
   refuseOwn(options);
+  const { categories } = config;
   const jobType = checkName("type", options.jobType);
   const idOf = (name: string | undefined) => queueIds.get(name ?? "") ?? null;
   const settings: TriggerSettings = {
@@ -156,7 +157,7 @@ export function checkSettings(
     maxAttempts: numberOrNone("maxAttempts", options.maxAttempts, 1_000),
     maxRuntimeMs: numberOrNone("maxRuntimeMs", options.maxRuntimeMs, 2_147_483_647),
     expiresInMs: numberOrNone("expiresInMs", options.expiresInMs, longest),
-    category: options.category ?? config.categories.categoryOf(jobType)?.name ?? null,
+    category: categories.ofJob(jobType, options.category ?? undefined, "TRIGGER_INVALID") ?? null,
     payload: options.payload ?? {},
     payloadVersion: versionOrNone(options.payloadVersion),
   };

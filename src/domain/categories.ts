@@ -1,7 +1,7 @@
 // Governed classes of jobs. A job in a category carries the envelope fields and the category's
 // references in its payload; `payload-rules.ts` checks that.
 
-import { MillraceError } from "./errors.ts";
+import { type ErrorCode, MillraceError } from "./errors.ts";
 import { judgeKey } from "./sensitive-keys.ts";
 
 export const envelopeFields = Object.freeze([
@@ -28,6 +28,8 @@ export interface Categories {
   readonly all: readonly Category[];
   get(name: string): Category | undefined;
   categoryOf(jobType: string): Category | undefined;
+  /** The name of the category of a job that says so or not: a listed type does not leave its own. */
+  ofJob(jobType: string, said: string | undefined, code?: ErrorCode): string | undefined;
 }
 
 export const builtInCategories: readonly Category[] = Object.freeze([
@@ -61,7 +63,13 @@ export function createCategories(userCategories: readonly CategoryOptions[] = []
     all: Object.freeze(all),
     get: (name: string) => byName.get(name),
     categoryOf: (jobType: string) => byType.get(jobType),
-  });
+    ofJob: (jobType, said, code = "OPTION_INVALID") => {
+      const listed = byType.get(jobType)?.name;
+      if (said === undefined || listed === undefined || said === listed) return said ?? listed;
+      const message = `The type "${jobType}" belongs to the category "${listed}", not to "${said}".`;
+      throw new MillraceError(code, message);
+    },
+  } satisfies Categories);
 }
 
 const isTexts = (value: unknown): boolean =>

@@ -1,5 +1,6 @@
 // What a definition may say, checked where it is made: later it would fail a job, or a worker.
 
+import { createCategories } from "../domain/categories.ts";
 import { checkFunction, checkOptions } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import { checkFieldNames } from "../domain/payload-options.ts";
@@ -35,9 +36,14 @@ function checkRateLimit(rateLimit: unknown): void {
     throw invalid("rateLimit.key must be a function.");
 }
 
-function checkCategory({ category, additionalRequired }: Readonly<Record<string, unknown>>): void {
+/** What a category of the caller's own lists is known to a Millrace only: that is checked when a job is enqueued. */
+const builtIn = createCategories();
+
+function checkCategory(options: Readonly<Record<string, unknown>>): void {
+  const { type, category, additionalRequired } = options;
   if (category !== undefined && typeof category !== "string")
     throw invalid("category must be the name of one.");
+  if (typeof type === "string") builtIn.ofJob(type, category);
   checkFieldNames(additionalRequired);
 }
 

@@ -43,6 +43,27 @@ describe("built-in categories", () => {
   });
 });
 
+describe("the category of a job", () => {
+  const categories = createCategories([{ name: "billing", jobTypes: ["invoice_send"] }]);
+
+  test("is that which lists its type, or else what it says", () => {
+    expect(categories.ofJob("document_scan", undefined)).toBe("documents");
+    expect(categories.ofJob("document_scan", "documents")).toBe("documents");
+    expect(categories.ofJob("invoice_send", undefined)).toBe("billing");
+    expect(categories.ofJob("thumbnail", "documents")).toBe("documents");
+    expect(categories.ofJob("thumbnail", undefined)).toBeUndefined();
+  });
+
+  test.each([
+    ["document_scan", "maintenance"],
+    ["document_scan", "billing"],
+    ["invoice_send", "documents"],
+    ["invoice_send", "nothing"],
+  ])("of the listed type %s is never %s", (type, said) => {
+    expect(() => categories.ofJob(type, said)).toThrowError(/belongs to the category/);
+  });
+});
+
 describe("own categories", () => {
   const billing = { name: "billing", jobTypes: ["invoice_send"], references: ["invoice_id"] };
 

@@ -38,6 +38,7 @@ const wrong: readonly (readonly [string, unknown])[] = [
     { type, rateLimit: { limit: 1, windowMs: 1_000, key: "k" } },
   ],
   ["a category that is a number", { type, category: 5 }],
+  ["another category for a listed type", { type: "document_scan", category: "maintenance" }],
   ["required fields that are a text", { type, additionalRequired: "id" }],
 ];
 

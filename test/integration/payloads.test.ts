@@ -185,6 +185,23 @@ describe("payload rules", () => {
     expect((await refusal(millrace.enqueue(unknown, {}))).code).toBe("PAYLOAD_INVALID");
   });
 
+  it("keep a listed type in its category, also one that the caller's own category lists", async () => {
+    const { millrace } = instances;
+    const queue = newQueue();
+    const type = "invoice.send";
+    const elsewhere = defineJob({ type, queue, category: "maintenance" });
+    expect((await refusal(millrace.enqueue(elsewhere, {}))).code).toBe("OPTION_INVALID");
+    const trigger = { type: "TIME", name: queue, cron: "@daily", payload: {} } as const;
+    for (const jobType of [type, "document_scan"]) {
+      const wrong = { ...trigger, jobType, jobQueue: queue, category: "maintenance" };
+      expect((await refusal(millrace.triggers.create(wrong))).code).toBe("TRIGGER_INVALID");
+    }
+    const same = defineJob({ type, queue, category: "billing" });
+    const envelope = { tenant_id: "a", correlation_id: uuid, idempotency_key: queue };
+    const { id } = await millrace.enqueue(same, { ...envelope, invoice_id: "i-1" });
+    expect(await millrace.get(id)).toMatchObject({ meta: { category: "billing" } });
+  });
+
   it("take numbers for the envelope's names, as they take them for references", async () => {
     const { millrace } = instances;
     const job = defineJob({ type: "invoice.send", queue: newQueue() });

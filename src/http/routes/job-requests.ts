@@ -83,7 +83,7 @@ const sameLabels = (a: readonly string[] = [], b: readonly string[] = []): boole
   a.length === b.length && a.every((label, i) => label === b[i]);
 
 function describeKind(job: NewJob, { config }: Service["millrace"]) {
-  const category = job.category ?? config.categories.categoryOf(job.type)?.name;
+  const category = config.categories.ofJob(job.type, job.category);
   const named = category === undefined ? job.tenant_id : governedTenant(job);
   const labels = job.labels ?? [];
   const key = [job.type, job.queue, category ?? "", named ?? "", ...labels].join("\n");
