@@ -5,7 +5,15 @@ import { MillraceError } from "./domain/errors.ts";
 import { checkPayloadLimits, type PayloadLimits } from "./domain/payload-options.ts";
 import { checkPriorities, defaultPriorities, type Priorities } from "./domain/priority.ts";
 import { redisUrls } from "./domain/redis-url.ts";
-import { blankToNone, type Environment, flag, oneOf, whole } from "./domain/setting-values.ts";
+import {
+  blankToNone,
+  type Environment,
+  flag,
+  isOn,
+  oneOf,
+  textOf,
+  whole,
+} from "./domain/setting-values.ts";
 import {
   createWebhookRules,
   type WebhookOptions,
@@ -93,9 +101,10 @@ export function loadConfig(options: Options = {}, env: Environment = process.env
   const leaseMs = whole("leaseMs", options.leaseMs ?? 15_000, 100);
   const config: Config = {
     databaseUrl: databaseUrl(options, env),
-    dataDir: options.dataDir ?? blankToNone(env.MILLRACE_DATA_DIR) ?? "./.millrace",
+    dataDir:
+      textOf("dataDir", options.dataDir) ?? blankToNone(env.MILLRACE_DATA_DIR) ?? "./.millrace",
     schema: schemaName(options.schema ?? "millrace"),
-    migrate: options.migrate ?? true,
+    migrate: isOn("migrate", options.migrate) ?? true,
     poolSize: whole("poolSize", options.poolSize ?? 5, 1),
     logLevel: logLevelOf(options, env),
     redis: redisConfig(options, env),
@@ -193,10 +202,11 @@ function redisHealthCheckTimeoutMs(options: RedisOptions, env: Environment): num
 }
 
 function redisConfig(options: RedisOptions, env: Environment): RedisConfig {
-  const url = redisUrl(options.redisUrl, env.REDIS_URL);
-  const high = redisUrl(options.redisUrlHigh, env.REDIS_URL_HIGH) ?? url;
-  const low = redisUrl(options.redisUrlLow, env.REDIS_URL_LOW) ?? url;
-  const isWanted = options.useRedis ?? flag("USE_REDIS_QUEUE", env.USE_REDIS_QUEUE);
+  const url = redisUrl(textOf("redisUrl", options.redisUrl), env.REDIS_URL);
+  const high = redisUrl(textOf("redisUrlHigh", options.redisUrlHigh), env.REDIS_URL_HIGH) ?? url;
+  const low = redisUrl(textOf("redisUrlLow", options.redisUrlLow), env.REDIS_URL_LOW) ?? url;
+  const isWanted =
+    isOn("useRedis", options.useRedis) ?? flag("USE_REDIS_QUEUE", env.USE_REDIS_QUEUE);
   if (isWanted === false) return { use: false, reason: "USE_REDIS_QUEUE is false" };
   if (high !== undefined && low !== undefined) return { use: true, high, low };
   if (high === undefined && low === undefined && isWanted === undefined)

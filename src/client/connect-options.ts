@@ -1,5 +1,11 @@
 import { type Config, loadConfig, type Options } from "../config.ts";
-import { checkFunction, checkOptions, type Known, knownNames } from "../domain/check-options.ts";
+import {
+  checkFunction,
+  checkMethods,
+  checkOptions,
+  type Known,
+  knownNames,
+} from "../domain/check-options.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 
@@ -22,5 +28,7 @@ const known = knownNames({
 export function configOf(options: ConnectOptions): Config {
   checkOptions("Millrace.connect", options, known);
   checkFunction("random", options.random);
+  checkMethods("clock", options.clock, ["now", "monotonic", "sleep"]);
+  checkMethods("log", options.log, ["debug", "info", "warn", "error", "child"]);
   return loadConfig(options);
 }

@@ -53,6 +53,15 @@ export function checkFunction(what: string, value: unknown): void {
   throw new MillraceError("OPTION_INVALID", `${what} must be a function.`);
 }
 
+/** A part that the caller brings along, such as a log: it must have what is called on it. */
+export function checkMethods(what: string, value: unknown, methods: readonly string[]): void {
+  if (value === undefined) return;
+  const part = value as Readonly<Record<string, unknown>> | null;
+  if (part !== null && methods.every((name) => typeof part[name] === "function")) return;
+  const message = `${what} must have the functions ${methods.join(", ")}.`;
+  throw new MillraceError("OPTION_INVALID", message);
+}
+
 /** Infinity is a wait too. */
 export function checkWait(what: string, ms: unknown): void {
   if (ms === undefined || (typeof ms === "number" && ms >= 0)) return;

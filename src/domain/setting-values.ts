@@ -23,6 +23,19 @@ export function flag(name: string, value: string | undefined): boolean | undefin
   throw new MillraceError("OPTION_INVALID", `${name} must be true or false.`);
 }
 
+/** Of an option: any text would be taken for true, "false" too. */
+export function isOn(name: string, value: unknown): boolean | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "boolean") return value;
+  throw new MillraceError("OPTION_INVALID", `${name} must be true or false.`);
+}
+
+export function textOf(name: string, value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "string") return value;
+  throw new MillraceError("OPTION_INVALID", `${name} must be a text.`);
+}
+
 export function oneOf(name: string, value: string, allowed: readonly string[]): string {
   if (allowed.includes(value)) return value;
   throw new MillraceError("OPTION_INVALID", `${name} must be one of ${allowed.join(", ")}.`);

@@ -20,6 +20,15 @@ describe("connect", () => {
     ["a weight", { priorities: { normal: 101 } }],
     ["a category twice", { categories: [{ name: "sync" }] }],
     ["payload limits", { payloadLimits: { limitBytes: -1 } }],
+    ["a text for a switch", { migrate: "false" as never }],
+    ["a switch for Redis that is a text", { useRedis: "no" as never }],
+    ["a folder that is no text", { dataDir: 5 as never }],
+    ["a URL of Redis that is no text", { redisUrl: 5 as never }],
+    ["a log that cannot be written to", { log: {} as never }],
+    ["a log without child", { log: console as never }],
+    ["a log that is null", { log: null as never }],
+    ["a clock that does not go", { clock: {} as never }],
+    ["a clock that is null", { clock: null as never }],
     ["a payload limit that is no number", { payloadLimits: { maxDepth: "9" as never } }],
   ];
 
