@@ -1,6 +1,7 @@
 import type { Millrace } from "../client/millrace.ts";
 import { type BreakerAction, breakerActions } from "../domain/circuit-breaker.ts";
 import { suggest } from "../domain/suggest.ts";
+import { breakerView } from "../http/views.ts";
 import type { Breaker } from "../store/breaker.ts";
 import { type Command, textOption, UsageError, type Values } from "./command.ts";
 import { databaseHelp, databaseOptions, withMillrace } from "./connect.ts";
@@ -20,7 +21,7 @@ Options:
   --reason <text>    why; needed for open, close and reset
   --actor <name>     who; stands in the audit entry (default: cli)
 ${databaseHelp}
-  --json             JSON instead of text
+  --json             one JSON line per breaker
   -h, --help         this text
 
 Examples:
@@ -45,11 +46,13 @@ export const breakers: Command = {
     const work = parse(words, values);
     return withMillrace(values, terminal, async (millrace) => {
       const answer = await work(millrace);
-      if (values.json === true) terminal.print(JSON.stringify(answer));
-      else
-        terminal.print(
-          Array.isArray(answer) ? listing(answer, terminal) : sentence(answer as Breaker),
-        );
+      const shown = Array.isArray(answer) ? answer : [answer];
+      if (values.json === true)
+        for (const one of shown) terminal.print(JSON.stringify(breakerView(one)));
+      else if (!Array.isArray(answer)) terminal.print(sentence(answer));
+      else if (answer.length === 0)
+        terminal.printError("There are no breakers yet: one comes into being when it is used.");
+      else terminal.print(listing(answer, terminal));
       return 0;
     });
   },
@@ -83,7 +86,6 @@ function unknown(verb: string): string {
 const sentence = ({ name, state }: Breaker) => `The breaker "${name}" is ${state} now.`;
 
 function listing(all: readonly Breaker[], terminal: Terminal): string {
-  if (all.length === 0) return "There are no breakers yet: one comes into being when it is used.";
   const columns: Column<Breaker>[] = [
     { title: "NAME", value: ({ name }) => name },
     { title: "STATE", value: ({ state }) => state },

@@ -65,6 +65,8 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     return exitCodes.usage;
   }
   const { command, words: found } = findCommand(args);
+  if (command === undefined && (rest[0] === "--help" || rest[0] === "-h"))
+    return print(helpOf([name]));
   if (command === undefined) throw new UsageError(unknownCommand(found));
   const { values, words } = parse(command, args.slice(found.split(" ").length));
   if (values.help === true) return print(command.help.trimEnd());
@@ -108,8 +110,9 @@ function parse(command: Command, args: string[]): { values: Values; words: reado
 }
 
 function usage(error: UsageError, args: readonly string[]): string {
-  const { command } = findCommand(args);
-  return `${error.message} See: npx millrace ${command === undefined ? "" : `${command.name} `}--help`;
+  const { command, words } = findCommand(args);
+  const about = command?.name ?? (secondWords(words).length > 0 ? words : "");
+  return `${error.message} See: npx millrace ${about === "" ? "" : `${about} `}--help`;
 }
 
 function reason(error: unknown, known: readonly string[]): string {
@@ -135,6 +138,8 @@ const which = (operand: string, { verbs }: Command): string =>
 
 /** A group that takes words, as dlq does conditions, says what they look like. */
 function unknownCommand(words: string): string {
+  const seconds = secondWords(words);
+  if (seconds.length > 0) return `${words} what? ${seconds.join(", ")}.`;
   const [first, second = ""] = words.split(" ");
   const said = unknown("command", words, names());
   const hint = second === "" ? undefined : commands.find(({ name }) => name === first)?.wordHint;
@@ -146,8 +151,25 @@ const names = () => [...commands.map(({ name }) => name), "help"];
 function helpOf(args: readonly string[]): string {
   if (args.length === 0) return help.trimEnd();
   const { command, words } = findCommand(args);
-  if (command === undefined) throw new UsageError(unknownCommand(words));
-  return command.help.trimEnd();
+  if (command !== undefined) return command.help.trimEnd();
+  if (secondWords(words).length > 0) return groupHelp(words);
+  throw new UsageError(unknownCommand(words));
+}
+
+/** Of a word that is no command by itself, as of `keys`: what its commands are called. */
+const secondWords = (word: string): string[] =>
+  groupOf(word).map(({ name }) => name.slice(word.length + 1));
+
+const groupOf = (word: string): readonly Command[] =>
+  commands.filter(({ name }) => name.startsWith(`${word} `));
+
+function groupHelp(word: string): string {
+  const lines = groupOf(word).map(({ name, summary }) => `  ${name.padEnd(18)}${summary}`);
+  return `millrace ${word} – these commands begin with it:
+
+${lines.join("\n")}
+
+Each has its own help: npx millrace ${groupOf(word)[0]?.name} --help`;
 }
 
 async function version(): Promise<string> {

@@ -8,6 +8,7 @@ import { tokenText } from "../domain/token.ts";
 import type { Trigger } from "../domain/trigger.ts";
 import type { ApiKey } from "../store/api-key.ts";
 import type { AuditEntry } from "../store/audit.ts";
+import type { Breaker } from "../store/breaker.ts";
 import type { DeadLetter } from "../store/dead-letter.ts";
 import type { Item, LeasedItem } from "../store/item.ts";
 import type { JobSummary } from "../store/job-search.ts";
@@ -224,4 +225,23 @@ export const webhookView = (webhook: Webhook) => ({
   last_failed_at: isoOrNull(webhook.lastFailedAt),
   last_delivered_at: isoOrNull(webhook.lastDeliveredAt),
   created_at: iso(webhook.createdAt),
+});
+
+export const breakerView = (breaker: Breaker) => ({
+  name: breaker.name,
+  state: breaker.state,
+  failures: breaker.failures,
+  openings: breaker.openings,
+  retry_after_ms: breaker.retryAfterMs,
+  probes_out: breaker.probes.length,
+  cause: breaker.cause,
+  reason: breaker.reason,
+  changed_at: iso(breaker.changedAt),
+  last_failure_at: isoOrNull(breaker.lastFailureAt),
+  last_error: breaker.lastError,
+  failure_threshold: breaker.failureThreshold,
+  open_cooldown_seconds: breaker.openCooldownSeconds,
+  half_open_probe_count: breaker.halfOpenProbeCount,
+  probe_timeout_seconds: breaker.probeTimeoutSeconds,
+  return_spread_seconds: breaker.returnSpreadSeconds,
 });

@@ -29,6 +29,8 @@ test.each(commands)("$name teaches by example and leaves no option out", async (
   expect(longest).toBeLessThanOrEqual(105);
 });
 
+const helpFor = (words: string[]) => runHere(...words);
+
 test("what is said to be run can be copied: npx finds it, the shell alone does not", async () => {
   const folder = join(import.meta.dirname, "..", "..", "src", "cli");
   const files = await readdir(folder);
@@ -44,6 +46,29 @@ test("alone, millrace shows its help, and was called wrongly all the same", asyn
   const { code, out, err } = await runHere();
   expect({ code, err }).toEqual({ code: 2, err: "" });
   expect(out).toBe((await runHere("--help")).out);
+});
+
+test.each([
+  ["keys", ["create", "list", "revoke"]],
+  ["audit", ["verify"]],
+])("a word that is no command by itself shows what it begins: %s", async (word, seconds) => {
+  const asked = await Promise.all(
+    [
+      [word, "--help"],
+      [word, "-h"],
+      ["help", word],
+    ].map(helpFor),
+  );
+  for (const { code, out, err } of asked) {
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toMatch(new RegExp(`^millrace ${word} – \\S`));
+    for (const second of seconds) expect(out).toMatch(new RegExp(`^  ${word} ${second} +\\S`, "m"));
+  }
+  const alone = await runHere(word);
+  expect([alone.code, alone.out]).toEqual([2, ""]);
+  expect(alone.err).toBe(`${word} what? ${seconds.join(", ")}. See: npx millrace ${word} --help\n`);
+  const wrong = await runHere(word, "nothing");
+  expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("There is no command")]);
 });
 
 test("the guide names every command and every exit code", async () => {

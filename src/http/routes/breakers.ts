@@ -3,6 +3,7 @@ import type { Breaker } from "../../store/breaker.ts";
 import * as contract from "../contract/breakers.ts";
 import type { Identity } from "../identity.ts";
 import { type Served, serve } from "../served.ts";
+import { breakerView } from "../views.ts";
 
 /** What a platform does concerns everybody: neither its errors nor its switches are one tenant's. */
 function ofAllTenants({ tenant }: Identity): void {
@@ -12,25 +13,6 @@ function ofAllTenants({ tenant }: Identity): void {
       "Tenants share the breakers; this takes a key without a tenant.",
     );
 }
-
-const breakerView = (breaker: Breaker) => ({
-  name: breaker.name,
-  state: breaker.state,
-  failures: breaker.failures,
-  openings: breaker.openings,
-  retry_after_ms: breaker.retryAfterMs,
-  probes_out: breaker.probes.length,
-  cause: breaker.cause,
-  reason: breaker.reason,
-  changed_at: breaker.changedAt.toISOString(),
-  last_failure_at: breaker.lastFailureAt?.toISOString() ?? null,
-  last_error: breaker.lastError,
-  failure_threshold: breaker.failureThreshold,
-  open_cooldown_seconds: breaker.openCooldownSeconds,
-  half_open_probe_count: breaker.halfOpenProbeCount,
-  probe_timeout_seconds: breaker.probeTimeoutSeconds,
-  return_spread_seconds: breaker.returnSpreadSeconds,
-});
 
 const answer = (breaker: Breaker) => ({ status: 200 as const, body: breakerView(breaker) });
 
