@@ -286,9 +286,8 @@ export class Millrace {
   }
 
   async #stop(): Promise<void> {
-    await this.notifications.close();
-    await Promise.all([...this.#managers].map((manager) => manager.stop()));
-    await this.#workers.stop();
+    const services = [...this.#managers, this.#workers];
+    await Promise.all([this.notifications.close(), ...services.map((service) => service.stop())]);
     await this.breakers.stop();
     await this.#calls.close();
     await this.#intake.close();

@@ -63,6 +63,7 @@ export class Notifications {
       throw error;
     });
     await this.#running;
+    if (this.#stopped) throw new MillraceError("STOPPED");
   }
 
   async report(): Promise<LoopReport | null> {
@@ -75,7 +76,8 @@ export class Notifications {
     this.#delivering = this.#work({});
     this.#delivering.catch((error: unknown) => {
       this.#delivering = null;
-      this.#parts.events.emit("service.failed", { service: "deliveries", error });
+      if (!this.#stopped)
+        this.#parts.events.emit("service.failed", { service: "deliveries", error });
     });
   };
 

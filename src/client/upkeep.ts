@@ -38,6 +38,7 @@ export class Upkeep implements Service {
   readonly #watch: LeaderWatch;
   readonly #options: UpkeepOptions;
   #announcing: { delayMs: number } | null = null;
+  #starting: Promise<void> | null = null;
 
   constructor(options: UpkeepOptions) {
     const { store, config, hear, clock, random, events, settled } = options;
@@ -117,10 +118,16 @@ export class Upkeep implements Service {
   }
 
   async start(): Promise<void> {
+    this.#starting ??= this.#start();
+    await this.#starting;
+  }
+
+  async #start(): Promise<void> {
     for (const loop of this.#loops) await loop.start();
   }
 
   async stop(): Promise<void> {
+    await this.#starting;
     await Promise.all(this.#loops.map((loop) => loop.stop()));
     await Promise.all(this.#sessions.map((session) => session.close()));
   }

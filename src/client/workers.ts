@@ -72,6 +72,10 @@ export interface WorkersOptions {
 export class Workers {
   readonly #options: WorkersOptions;
   readonly #running = new Set<Worker>();
+  /** Those that begin as well: stop() ends them too. */
+  readonly #created = new Set<Worker>();
+  readonly #starting = new Set<Promise<unknown>>();
+  #stopped = false;
   readonly #hearers = new Set<(notice: Notice) => void>();
   #upkeep: Upkeep | null = null;
   #listener: Promise<Listener> | null = null;
@@ -88,16 +92,36 @@ export class Workers {
     return this.#running;
   }
 
+  /** Whoever is stopped meanwhile hears STOPPED, and nothing of the worker is left. */
   async start(definitions: readonly AnyJobDefinition[], options: WorkOptions): Promise<Worker> {
+    this.#refuseStopped();
     checkWork(definitions, options);
     const registry = new Registry(definitions, options.defaultHandler);
+    const starting = this.#start(registry, options);
+    this.#starting.add(starting);
+    try {
+      return await starting;
+    } catch (error) {
+      if (!this.#stopped || isStopped(error)) throw error;
+      throw new MillraceError("STOPPED", undefined, { cause: error });
+    } finally {
+      this.#starting.delete(starting);
+    }
+  }
+
+  async #start(registry: Registry, options: WorkOptions): Promise<Worker> {
     const names = [...new Set([...registry.queues, ...(options.queues ?? [])])];
     if (names.length === 0) names.push("default");
     const queues = await this.#options.queues.ensure(names.map((name) => checkName("queue", name)));
+    this.#refuseStopped();
     this.#startUpkeep();
-    const worker = this.#create(registry, queues, options, await this.#listen());
+    const listener = await this.#listen();
+    this.#refuseStopped();
+    const worker = this.#create(registry, queues, options, listener);
+    this.#created.add(worker);
     try {
       await worker.start();
+      this.#refuseStopped();
     } catch (error) {
       await worker.stop();
       throw error;
@@ -106,6 +130,10 @@ export class Workers {
     // Tenants may have queues of their own by these names.
     worker.hear({ kind: "queues" });
     return worker;
+  }
+
+  #refuseStopped(): void {
+    if (this.#stopped) throw new MillraceError("STOPPED");
   }
 
   /** One for all workers here. What could not be opened is opened anew next time. */
@@ -142,7 +170,10 @@ export class Workers {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([...this.#running].map((worker) => worker.stop()));
+    this.#stopped = true;
+    await Promise.all([...this.#created].map((worker) => worker.stop()));
+    // Before anything is closed that they may be about to use.
+    await Promise.allSettled(this.#starting);
     await this.#upkeep?.stop();
     await (await this.#listener)?.close();
   }
@@ -175,6 +206,7 @@ export class Workers {
       onDelayed: (delayMs) => this.#upkeep?.delayed(delayMs),
       onStopped: () => {
         this.#settledBefore += worker.settled;
+        this.#created.delete(worker);
         this.#running.delete(worker);
       },
       clock,
@@ -195,6 +227,9 @@ export class Workers {
     void this.#upkeep.start();
   }
 }
+
+const isStopped = (error: unknown): boolean =>
+  error instanceof MillraceError && error.code === "STOPPED";
 
 function concurrencyOf(value = 10): number {
   if (Number.isInteger(value) && value >= 1 && value <= 10_000) return value;

@@ -21,6 +21,9 @@ export class MetricsServer implements Service {
   readonly #options: MetricsServerOptions;
   #metrics: Metrics | null = null;
   #server: Server | null = null;
+  #starting: Promise<void> | null = null;
+  /** How often it was stopped: a start that was overtaken by one throws STOPPED. */
+  #stops = 0;
 
   constructor(options: MetricsServerOptions) {
     this.#options = options;
@@ -34,7 +37,14 @@ export class MetricsServer implements Service {
   }
 
   async start(): Promise<void> {
-    if (this.#server !== null) return;
+    if (this.#server !== null && this.#starting === null) return;
+    this.#starting ??= this.#start(this.#stops).finally(() => {
+      this.#starting = null;
+    });
+    await this.#starting;
+  }
+
+  async #start(stops: number): Promise<void> {
     const { millrace, host = "127.0.0.1", port } = this.#options;
     const metrics = createMetrics(millrace);
     const server = createServer({ requestTimeout: 5_000 }, (request, response) => {
@@ -51,13 +61,21 @@ export class MetricsServer implements Service {
         server.once("error", reject);
         server.listen({ host, port }, resolve);
       });
+      if (stops !== this.#stops) throw new MillraceError("STOPPED");
     } catch (error) {
-      await this.stop();
+      await this.#close();
       throw error;
     }
   }
 
   async stop(): Promise<void> {
+    this.#stops++;
+    // Node lets a server listen that was closed while it looked up its host.
+    await this.#starting?.catch(() => {});
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
     this.#metrics?.close();
     const server = this.#server;
     this.#server = null;

@@ -91,6 +91,9 @@ export class HttpServer implements Startable {
   #metrics: Metrics | null = null;
   #feed: EventFeed | null = null;
   #listener: { close(): Promise<void> } | null = null;
+  #starting: Promise<void> | null = null;
+  /** How often it was stopped: a start that was overtaken by one throws STOPPED. */
+  #stops = 0;
 
   constructor(options: HttpOptions) {
     this.#options = options;
@@ -119,26 +122,45 @@ export class HttpServer implements Startable {
   }
 
   async start(): Promise<void> {
-    if (this.#app !== null) return;
+    if (this.#app !== null && this.#starting === null) return;
+    this.#starting ??= this.#start(this.#stops).finally(() => {
+      this.#starting = null;
+    });
+    await this.#starting;
+  }
+
+  async #start(stops: number): Promise<void> {
     const { host = "127.0.0.1", port = 7070 } = this.#options;
-    await this.#refuseOpenDoor(host);
-    const app = await this.#createFrame();
-    const service = await this.#createService();
-    this.#app = app;
-    const tracing = await loadTracing();
-    for (const served of routes) addRoute(app, served, service, tracing);
-    app.server.maxConnections = this.#limits.connections;
-    this.#silent = trackSilent(app.server);
+    const goOn = () => {
+      if (stops !== this.#stops) throw new MillraceError("STOPPED");
+    };
     try {
+      await this.#refuseOpenDoor(host);
+      const app = await this.#createFrame();
+      const service = await this.#createService();
+      this.#app = app;
+      const tracing = await loadTracing();
+      for (const served of routes) addRoute(app, served, service, tracing);
+      app.server.maxConnections = this.#limits.connections;
+      this.#silent = trackSilent(app.server);
+      goOn();
       await app.listen({ host, port });
+      goOn();
     } catch (error) {
-      await this.stop();
+      await this.#close();
       throw error;
     }
   }
 
   /** Robots that wait are told that there is nothing; what is under way is finished. */
   async stop(): Promise<void> {
+    this.#stops++;
+    // What it is about to open can be closed only when it is there.
+    await this.#starting?.catch(() => {});
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
     await this.#feed?.close();
     await this.#listener?.close();
     await this.#taker?.close();

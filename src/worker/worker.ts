@@ -1,10 +1,12 @@
 // A worker: claims by free slots, runs handlers, settles in batches. One connection takes the turns.
 
 import { randomUUID } from "node:crypto";
+import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import type { Service } from "../runtime/service.ts";
 import type { Listener, Notice, Queue, Store } from "../store/store.ts";
+import { endWorker } from "./ending.ts";
 import type { Executor } from "./executor.ts";
 import { Fetcher } from "./fetcher.ts";
 import { Handovers } from "./handovers.ts";
@@ -57,6 +59,7 @@ export class Worker implements Service {
   readonly #turns: Turns;
   readonly #runner: Runner;
   #state: "new" | "running" | "draining" | "stopped" = "new";
+  #starting: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
   readonly #idleness: Idleness;
   readonly #handovers: Handovers;
@@ -177,11 +180,19 @@ export class Worker implements Service {
     return this.#held.size;
   }
 
+  /** Whoever is stopped meanwhile claims nothing, and start() throws STOPPED. */
   async start(): Promise<void> {
-    if (this.#state !== "new") return;
-    this.#state = "running";
+    if (this.#state === "new") {
+      this.#state = "running";
+      this.#starting = this.#start();
+    }
+    await this.#starting;
+  }
+
+  async #start(): Promise<void> {
     const { name, registry, queues, events } = this.#options;
     await this.#lease.start();
+    if (this.#state !== "running") throw new MillraceError("STOPPED");
     this.#served.serve(queues);
     await this.#turns.start();
     events.emit("worker.started", {
@@ -240,26 +251,16 @@ export class Worker implements Service {
       return;
     }
     this.#state = "draining";
-    const { drainMs, leaseMs, events, name } = this.#options;
-    const withdrawn = this.#handovers.close();
-    await this.#turns.stopClaiming();
-    await this.#hints?.close();
-    this.#runner.release();
-    await this.#idleness.within(drainMs);
-    const released = this.#runner.releaseRunning();
-    // Without an answer for a whole lease: the jobs are others' to take anyway.
-    await this.#idleness.within(leaseMs);
-    await withdrawn;
-    await this.#turns.stop();
-    await this.#hints?.close();
-    await this.#lease.stop();
-    await this.#lease
-      .end(this.#handovers.mayBeUnheard)
-      .catch((error) => events.emit("service.failed", { service: "lease-keeper", error }));
-    await this.#turns.close();
+    // What it is about to open can be closed only when it is there.
+    await this.#starting?.catch(() => {});
+    const released = await endWorker({
+      ...this.#options,
+      ...{ handovers: this.#handovers, turns: this.#turns, hints: this.#hints },
+      ...{ runner: this.#runner, idleness: this.#idleness, lease: this.#lease },
+    });
     this.#state = "stopped";
     this.#options.onStopped();
-    events.emit("worker.stopped", { worker: name, released });
+    this.#options.events.emit("worker.stopped", { worker: this.name, released });
   }
 
   #room(mostAhead?: number, roomOf = roomFor): number {
