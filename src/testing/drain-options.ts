@@ -1,6 +1,7 @@
 // Apart from drain itself: a user's compiler reads this file, and it must not lead to the driver's types.
 
-import { checkOptions, type Known, knownNames } from "../domain/check-options.ts";
+import { checkOptions, checkWait, type Known, knownNames } from "../domain/check-options.ts";
+import { isOn, whole } from "../domain/setting-values.ts";
 
 export interface DrainOptions {
   /** Moves virtual time on to whatever falls due next, again and again, until nothing waits. */
@@ -21,4 +22,10 @@ const known = knownNames({
 
 export function checkDrain(options: DrainOptions): void {
   checkOptions("drain's options", options, known);
+  const { advance, concurrency = 1, maxRuns = 1, timeoutMs, throwErrors } = options;
+  isOn("advance", advance);
+  isOn("throwErrors", throwErrors);
+  whole("concurrency", concurrency, 1);
+  if (maxRuns !== Number.POSITIVE_INFINITY) whole("maxRuns", maxRuns, 1);
+  checkWait("timeoutMs", timeoutMs);
 }

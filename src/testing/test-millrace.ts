@@ -2,6 +2,7 @@ import type { ConnectOptions } from "../client/connect-options.ts";
 import { Millrace } from "../client/millrace.ts";
 import { loadConfig } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
+import { whole } from "../domain/setting-values.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { Database } from "../store/postgres/database.ts";
 import type { UpkeepSession } from "../store/store.ts";
@@ -17,6 +18,9 @@ import { createThrowAway, type ThrowAway } from "./throw-away.ts";
 import { passTime } from "./virtual-time.ts";
 
 export type TestMillraceOptions = Omit<ConnectOptions, "dataDir" | "schema" | "migrate">;
+
+/** PostgreSQL's times begin in 4713 BC: what is made older by this is far from there. */
+const longestAdvanceMs = 1_000 * 365 * 86_400_000;
 
 /** A Millrace on a throw-away database, and what a test wants to do with it. */
 export class TestMillrace {
@@ -57,6 +61,7 @@ export class TestMillrace {
     definitions: readonly AnyJobDefinition[],
     options: DrainOptions = {},
   ): Promise<Drained> => {
+    this.#refuseStopped();
     return drain(definitions, options, {
       ...this.#keepers,
       millrace: this.millrace,
@@ -66,8 +71,13 @@ export class TestMillrace {
 
   /** Lets virtual time pass: delayed and retrying jobs fall due, others expire. */
   readonly advance = async (ms: number): Promise<void> => {
-    if (!Number.isFinite(ms) || ms < 0)
-      throw new MillraceError("OPTION_INVALID", "advance(ms) needs milliseconds, at least 0.");
+    this.#refuseStopped();
+    const isLength = typeof ms === "number" && ms >= 0 && ms <= longestAdvanceMs;
+    if (!isLength)
+      throw new MillraceError(
+        "OPTION_INVALID",
+        "advance(ms) needs milliseconds, from 0 to those of 1,000 years.",
+      );
     await passTime(ms, this.#keepers);
   };
 
@@ -87,6 +97,7 @@ export class TestMillrace {
     match: JobMatch<Input> & { readonly count?: number } = {},
   ): Promise<EnqueuedJob> => {
     const { count, ...rest } = match;
+    if (count !== undefined) whole("count", count, 1);
     const { priorities } = this.millrace.config;
     const all = await this.#readAll();
     const type = typeOf(job);
@@ -123,7 +134,12 @@ export class TestMillrace {
     await this.#place.drop();
   }
 
-  #readAll(): Promise<EnqueuedJob[]> {
+  #refuseStopped(): void {
+    if (this.#stopping !== null) throw new MillraceError("STOPPED");
+  }
+
+  async #readAll(): Promise<EnqueuedJob[]> {
+    this.#refuseStopped();
     return readEnqueued(this.#database, this.millrace.store);
   }
 

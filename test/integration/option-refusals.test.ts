@@ -146,3 +146,35 @@ test("a match or a drain with a field that there is not is refused, and says whi
   const error = await refusal(test.assertNotEnqueued(job, match));
   expect(error.message).toContain('Did you mean "payload"?');
 });
+
+test("options of a test's Millrace are of their type, and virtual time has an end", async () => {
+  const test = await createTestMillrace({ databaseUrl: instances.url });
+  const drained = (options: Anything) => test.drain([job], options);
+  for (const attempt of [
+    () => drained({ advance: "x" }),
+    () => drained({ throwErrors: 1 }),
+    () => drained({ maxRuns: 0 }),
+    () => drained({ timeoutMs: -1 }),
+    () => drained({ timeoutMs: "x" }),
+    () => drained({ concurrency: 0 }),
+    () => test.assertEnqueued(job, { count: "x" } as Anything),
+    () => test.assertEnqueued(job, { count: 0 }),
+    () => test.advance(1e15),
+  ])
+    expect([String(attempt), (await refusal(attempt())).code]).toEqual([
+      String(attempt),
+      "OPTION_INVALID",
+    ]);
+  await test.stop();
+  for (const attempt of [
+    () => test.enqueued(),
+    () => test.assertEnqueued(job),
+    () => test.assertNotEnqueued(job),
+    () => test.advance(1),
+    () => test.drain([job]),
+  ])
+    expect([String(attempt), (await refusal(attempt())).code]).toEqual([
+      String(attempt),
+      "STOPPED",
+    ]);
+});
