@@ -86,7 +86,7 @@ export class Millrace {
     this.breakers = breakers;
     const deliver = () => this.notifications.deliver();
     this.#workers = new Workers({
-      ...{ ...parts, store, broker, breakers, deliver },
+      ...{ ...parts, store, broker, breakers, deliver, abandon: opened.abandon },
       queues: this.#queues,
     });
     this.triggers = new Triggers({ ...parts, store, queues: this.#queues, calls: this.#calls });

@@ -14,6 +14,8 @@ import type { Store } from "../store/store.ts";
 export interface OpenedStore {
   readonly store: Store;
   readonly url: string;
+  /** For a server that does not answer: whatever is under way fails. */
+  readonly abandon: () => void;
   close(): Promise<void>;
 }
 
@@ -52,7 +54,7 @@ export async function openStore(config: Config, context: Context): Promise<Opene
       await store.close();
       await embedded?.stop();
     };
-    return { store, url, close };
+    return { store, url, close, abandon: store.abandon };
   } catch (error) {
     await embedded?.stop();
     throw error;

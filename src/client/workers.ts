@@ -13,6 +13,7 @@ import { MillraceError } from "../domain/errors.ts";
 import type { Broker } from "../queue/broker.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
+import { isOverWithin } from "../runtime/is-over-within.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Tracing } from "../runtime/tracing.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
@@ -54,6 +55,9 @@ function checkWork(definitions: readonly AnyJobDefinition[], options: WorkOption
     throw new MillraceError("OPTION_INVALID", "queues must be a list of names.");
 }
 
+/** For what a process does beside its runs; by then any of it has been answered. */
+const closeMs = 5_000;
+
 export interface WorkersOptions {
   readonly store: Store;
   readonly config: Config;
@@ -64,6 +68,8 @@ export interface WorkersOptions {
   readonly tracing: Tracing | null;
   /** Makes this process deliver to webhooks, if it does not yet. */
   readonly deliver: () => void;
+  /** The server does not answer: what is asked of it fails. */
+  readonly abandon: () => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
@@ -76,6 +82,8 @@ export class Workers {
   readonly #created = new Set<Worker>();
   readonly #starting = new Set<Promise<unknown>>();
   #stopped = false;
+  /** The server did not answer the worker that ended last. */
+  #isSilent = false;
   readonly #hearers = new Set<(notice: Notice) => void>();
   #upkeep: Upkeep | null = null;
   #listener: Promise<Listener> | null = null;
@@ -127,6 +135,7 @@ export class Workers {
       throw error;
     }
     this.#running.add(worker);
+    this.#isSilent = false;
     // Tenants may have queues of their own by these names.
     worker.hear({ kind: "queues" });
     return worker;
@@ -172,6 +181,14 @@ export class Workers {
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all([...this.#created].map((worker) => worker.stop()));
+    const closing = this.#close();
+    const { clock, abandon } = this.#options;
+    // Nothing else in this process is waited for either: it would not be answered.
+    if (this.#isSilent || !(await isOverWithin(closing, closeMs, clock))) abandon();
+    await closing;
+  }
+
+  async #close(): Promise<void> {
     // Before anything is closed that they may be about to use.
     await Promise.allSettled(this.#starting);
     await this.#upkeep?.stop();
@@ -204,7 +221,8 @@ export class Workers {
       renewMs,
       drainMs: checkNumber("drainMs", options.drainMs, 0, 2_147_483_647) ?? config.drainMs,
       onDelayed: (delayMs) => this.#upkeep?.delayed(delayMs),
-      onStopped: () => {
+      onStopped: (isSilent) => {
+        this.#isSilent = isSilent;
         this.#settledBefore += worker.settled;
         this.#created.delete(worker);
         this.#running.delete(worker);

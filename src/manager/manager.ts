@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { MillraceError } from "../domain/errors.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { isOverWithin } from "../runtime/is-over-within.ts";
 import type { Service } from "../runtime/service.ts";
 import type { Notice } from "../store/store.ts";
 import { Candidate, type LeaderElection, type LossReason } from "./leader-election.ts";
@@ -136,14 +136,4 @@ export class Manager implements Service {
     const connectTimeoutMs = config.redisHealthCheckTimeoutMs;
     return new RedisElection({ ...own, url: redis.low, connectTimeoutMs, events });
   }
-}
-
-async function isOverWithin(ended: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
-  const enough = new AbortController();
-  const isOver = await Promise.race([
-    ended.then(() => true),
-    clock.sleep(ms, enough.signal).then(() => false),
-  ]);
-  enough.abort();
-  return isOver;
 }

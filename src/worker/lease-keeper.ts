@@ -98,6 +98,11 @@ export class LeaseKeeper implements Service {
     }
   }
 
+  /** Without giving the lease back: what is under way fails. */
+  async close(): Promise<void> {
+    await this.#options.session.close();
+  }
+
   wake(): void {
     this.#loop.wake();
   }

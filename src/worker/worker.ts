@@ -37,7 +37,7 @@ export interface WorkerOptions {
   readonly leaseMs: number;
   readonly renewMs: number;
   readonly drainMs: number;
-  readonly onStopped: () => void;
+  readonly onStopped: (isSilent: boolean) => void;
   readonly onDelayed: (delayMs: number) => void;
   readonly clock: Clock;
   readonly random: () => number;
@@ -251,15 +251,14 @@ export class Worker implements Service {
       return;
     }
     this.#state = "draining";
-    // What it is about to open can be closed only when it is there.
-    await this.#starting?.catch(() => {});
-    const released = await endWorker({
+    const { released, isSilent } = await endWorker({
       ...this.#options,
+      starting: this.#starting,
       ...{ handovers: this.#handovers, turns: this.#turns, hints: this.#hints },
       ...{ runner: this.#runner, idleness: this.#idleness, lease: this.#lease },
     });
     this.#state = "stopped";
-    this.#options.onStopped();
+    this.#options.onStopped(isSilent);
     this.#options.events.emit("worker.stopped", { worker: this.name, released });
   }
 

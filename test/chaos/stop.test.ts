@@ -35,6 +35,26 @@ test("fault 8: stop lets short jobs finish, gives the rest back unspent, and the
   expect(rows).toEqual([{ leases: 0, claims: 0 }]);
 });
 
+test("fault 8: stop ends although PostgreSQL stands still, long before a query is given up", async () => {
+  const proxy = await TcpProxy.start(trial.url);
+  const process = await trial.start({
+    connect: { databaseUrl: proxy.url, queryTimeoutMs: 3_600_000, poolSize: 2 },
+    work: { drainMs: 500, concurrency: 3 },
+  });
+  const ids = [];
+  for (let n = 0; n < 3; n++)
+    ids.push(await trial.enqueue({ kind: "deaf", ms: 600_000, once: true }));
+  await until("all run", () => process.of("start").length === 3);
+  proxy.silence();
+  process.askToStop();
+  await process.ended();
+  expect(process.exitCode).toBe(0);
+  expect(process.of("stopped")).toHaveLength(1);
+  await proxy.close();
+  await trial.start();
+  for (const id of ids) expect(await trial.end(id)).toMatchObject({ state: "completed" });
+});
+
 test("fault 8: stop ends although PostgreSQL no longer answers", async () => {
   const proxy = await TcpProxy.start(trial.url);
   const process = await trial.start({

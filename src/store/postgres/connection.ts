@@ -22,6 +22,7 @@ export interface ConnectionOptions {
   readonly onNotification?: (payload: string, channel: string) => void;
   /** Runs on each new connection before anybody else's query. */
   readonly onConnect?: (client: pg.Client) => Promise<void>;
+  readonly onClose?: () => void;
 }
 
 /** How long a server may take to say goodbye. */
@@ -157,9 +158,14 @@ export class Connection implements Runner {
     await this.#ready();
   }
 
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   /** What is under way fails. Never waits long for a server that does not answer any more. */
   async close(): Promise<void> {
     this.#closing.abort();
+    this.#options.onClose?.();
     const client = this.#client;
     this.#client = null;
     if (this.#opening !== null) destroy(this.#opening);
@@ -281,7 +287,7 @@ export class Connection implements Runner {
 const closed = () => Object.assign(new Error("connection closed"), { code: "ECONNCLOSED" });
 
 /** end() waits for the server; a broken one may never answer. */
-function destroy(client: pg.Client): void {
+export function destroy(client: pg.Client): void {
   (
     client as unknown as { connection: { stream: { destroy(): void } } }
   ).connection.stream.destroy();

@@ -6,7 +6,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import type { PoolUse } from "../figures.ts";
 import { clientConfig } from "./client-config.ts";
-import { Connection, type ConnectionOptions } from "./connection.ts";
+import { Connection, type ConnectionOptions, destroy } from "./connection.ts";
 import { asCoded, isRetryable } from "./failures.ts";
 import { enterTenant, scoped } from "./row-security.ts";
 import { Renderer, type Statement } from "./statement.ts";
@@ -30,6 +30,9 @@ export class Database {
   readonly channel: string;
   readonly #options: DatabaseOptions;
   readonly #pool: pg.Pool;
+  readonly #connections = new Set<Connection>();
+  readonly #pooled = new Set<pg.Client>();
+  #ended: Promise<void> | null = null;
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
@@ -42,6 +45,7 @@ export class Database {
       query_timeout: 3 * options.queryTimeoutMs,
       idleTimeoutMillis: 10_000,
       allowExitOnIdle: true,
+      Client: remembered(this.#pooled),
     });
     this.#pool.on("error", (error) => {
       if (!this.#pool.ending) options.events.emit("connection.lost", { connection: "pool", error });
@@ -124,7 +128,7 @@ export class Database {
     extra: Pick<ConnectionOptions, "settings" | "onNotification" | "onConnect"> = {},
   ): Connection {
     const { url, events, clock, random, queryTimeoutMs } = this.#options;
-    return new Connection({
+    const connection = new Connection({
       url,
       name,
       renderer: this.renderer,
@@ -132,11 +136,33 @@ export class Database {
       clock,
       random,
       queryTimeoutMs,
+      onClose: () => this.#connections.delete(connection),
       ...extra,
     });
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  /** For a server that does not answer: whatever is under way fails, and nothing more is asked. */
+  abandon(): void {
+    void this.close();
+    for (const connection of [...this.#connections]) void connection.close();
+    for (const client of this.#pooled) destroy(client);
   }
 
   async close(): Promise<void> {
-    await this.#pool.end();
+    this.#ended ??= this.#pool.end();
+    await this.#ended;
   }
+}
+
+/** Clients that tell of themselves as long as they live, those that are still connecting too. */
+function remembered(clients: Set<pg.Client>) {
+  return class extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      super(config);
+      clients.add(this);
+      this.once("end", () => clients.delete(this));
+    }
+  };
 }

@@ -16,7 +16,7 @@ export function isConnectionError(error: unknown): boolean {
   if (/^E[A-Z]+$/.test(value)) return true;
   return (
     error instanceof Error &&
-    /connection|no answer from PostgreSQL|timeout expired|read timeout|trying to connect/i.test(
+    /connection|no answer from PostgreSQL|timeout expired|read timeout|trying to connect|use a pool after/i.test(
       error.message,
     ) &&
     value === ""

@@ -294,7 +294,7 @@ export class PostgresStore implements Store {
     return attachHistory(this.#database);
   }
 
-  close(): Promise<void> {
-    return this.#database.close();
-  }
+  /** For a server that does not answer: whatever is under way fails. */
+  readonly abandon = () => this.#database.abandon();
+  readonly close = () => this.#database.close();
 }

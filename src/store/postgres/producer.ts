@@ -244,7 +244,7 @@ export class PostgresProducer implements ProducerSession {
         return flushed;
       } catch (error) {
         if (!isConnectionError(error) && !didNothing(error)) throw asCoded(error);
-        if (clock.monotonic() >= deadline) throw unavailable(cause);
+        if (connection.isClosed || clock.monotonic() >= deadline) throw unavailable(cause);
         await clock.sleep(50 * random());
       }
     }
