@@ -53,6 +53,23 @@ test("a process that got the dead holder's id is not taken for it", async () => 
   expect(await crowd(2)).toBe(1);
 });
 
+test.each(["", '{"pid":12', "null", "{}", "[]", '"text"'])(
+  "a lock that holds %j is broken when it has been silent for long, and not before",
+  async (content) => {
+    await writeFile(lock, content);
+    let entered = false;
+    const waiting = withLock(lock, async () => {
+      entered = true;
+    });
+    await inspectProcess(process.pid);
+    await inspectProcess(process.pid);
+    expect(entered).toBe(false);
+    await utimes(lock, new Date(0), new Date(0));
+    await waiting;
+    expect(await readdir(folder)).toEqual([]);
+  },
+);
+
 test("the lock of a living process, and a fresh one of another container, are respected", async () => {
   const started = (await inspectProcess(process.pid))?.started ?? "";
   for (const host of [await describeHost(), "another container"]) {

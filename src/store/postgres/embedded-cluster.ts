@@ -53,7 +53,7 @@ export async function viewOf(layout: Layout, user: ServerUser | undefined): Prom
 /** Whether there is a cluster. Throws when these binaries cannot open it. */
 export async function hasCluster(layout: Layout, found: BinariesPackage): Promise<boolean> {
   const text = await readIfThere(join(layout.cluster, "PG_VERSION"));
-  if (text === undefined) return false;
+  if (text === undefined) return refuseOthers(layout);
   const major = Number.parseInt(text, 10);
   if (major === found.major) return true;
   throw new MillraceError(
@@ -64,6 +64,18 @@ export async function hasCluster(layout: Layout, found: BinariesPackage): Promis
       "more and move the jobs to a database of your own (millrace promote, or a dump), or start " +
       `fresh by deleting ${layout.dataDir}, which deletes its jobs.`,
     { details: { dataDir: layout.dataDir, dataMajor: major, binariesMajor: found.major } },
+  );
+}
+
+/** A cluster is complete or absent: this was damaged, or never was one, and may hold somebody's jobs all the same. */
+async function refuseOthers(layout: Layout): Promise<false> {
+  const left = await readdir(layout.cluster).catch(() => []);
+  if (left.length === 0) return false;
+  throw new MillraceError(
+    "EMBEDDED_UNAVAILABLE",
+    `${layout.cluster} is not empty, and no PostgreSQL cluster: it has no PG_VERSION. Nothing was changed. ` +
+      "Restore it from a backup, or move it away to start with an empty database.",
+    { details: { cluster: layout.cluster } },
   );
 }
 

@@ -56,7 +56,7 @@ async function create(path: string, content: string): Promise<boolean> {
 async function breakIfDead(path: string, host: string): Promise<boolean> {
   const content = await readFile(path, "utf8").catch(() => undefined);
   if (content === undefined) return true;
-  const owner: LockOwner = JSON.parse(content);
+  const owner = ownerIn(content);
   if (await isHeld(path, owner, host)) return false;
   const breaker = `${path}.${owner.id}`;
   if (!(await create(breaker, ""))) {
@@ -70,6 +70,16 @@ async function breakIfDead(path: string, host: string): Promise<boolean> {
     return true;
   } finally {
     await rm(breaker, { force: true });
+  }
+}
+
+/** A power cut may leave a file without its content: then its age alone says whether somebody holds it. */
+function ownerIn(content: string): LockOwner {
+  const nobody = { id: "unreadable", pid: 0, started: "", host: "" };
+  try {
+    return { ...nobody, ...JSON.parse(content) };
+  } catch {
+    return nobody;
   }
 }
 
