@@ -167,3 +167,27 @@ describe.each(names)("a job enqueued in a transaction of %s", (driver) => {
     expect(await millrace.findByKey(`${greet.queue}-0`)).toBeNull();
   });
 });
+
+describe("a tx that does not answer with the statement's rows", () => {
+  const answers: readonly unknown[] = [
+    { rows: [] },
+    [],
+    { rows: [{ id: "zzz" }] },
+    { rows: [{}] },
+    { rows: "none" },
+    undefined,
+    5,
+  ];
+  it.each(answers.map((answer) => [JSON.stringify(answer), answer]))(
+    "is named: %s",
+    async (_, answer) => {
+      const tx = { query: async () => answer } as unknown as Transaction;
+      const job = jobIn(newQueue());
+      for (const options of [{ tx }, { tx, key: "k" }]) {
+        const error = await refusal(instances.millrace.enqueue(job, 1, options));
+        expect(error.code).toBe("OPTION_INVALID");
+        expect(error.message).toMatch(/^tx\.query did not answer with the rows of its statement/);
+      }
+    },
+  );
+});

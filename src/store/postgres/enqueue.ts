@@ -12,7 +12,13 @@ import {
   laneParameters,
   newJobParameters,
 } from "./job-columns.ts";
-import { arrayText, type RunStatement, sparseArrayText, statement } from "./statement.ts";
+import {
+  arrayText,
+  foreignAnswer,
+  type RunStatement,
+  sparseArrayText,
+  statement,
+} from "./statement.ts";
 
 const readNames = statement(
   "read_names",
@@ -64,9 +70,14 @@ export async function enqueueJobs(
     ...(placed ? laneParameters(unique) : []),
     ...(labelled ? labelParameters(unique) : []),
   ]);
+  // Only the fence answers with nothing, and there is none in somebody's transaction.
+  if (rows.length === 0 && request.flushNo === null) throw foreignAnswer();
   if (rows.length === 0) return null;
   const accepted = new Set(rows.map((row) => row.id as string | null));
   const refused = unique.filter((job) => !accepted.has(job.id));
+  // Every id is that of a job, or null where none was accepted.
+  const foreign = accepted.size - (accepted.has(null) ? 1 : 0) + refused.length - unique.length;
+  if (foreign > 0) throw foreignAnswer();
   const answers = new Map<string, EnqueueAnswer>();
   for (const job of unique) answers.set(job.id, { id: job.id, existing: false });
   if (refused.length > 0) await explainRefusals(run, refused, answers);

@@ -1,6 +1,7 @@
 // SQL is static text. `millrace.` stands for the schema and `@channel` for its notices; both are
 // rendered once per database.
 
+import { MillraceError } from "../../domain/errors.ts";
 import type { Value } from "./prepared-run.ts";
 
 export interface Statement {
@@ -88,5 +89,12 @@ export function rowsOf(answer: unknown): Record<string, unknown>[] {
   ) {
     return answer.rows;
   }
-  throw new TypeError("tx.query must answer with rows, or with an object that has rows");
+  throw foreignAnswer();
 }
+
+/** Whether the job is stored cannot be known: the transaction is not what it seems. */
+export const foreignAnswer = (): MillraceError =>
+  new MillraceError(
+    "OPTION_INVALID",
+    "tx.query did not answer with the rows of its statement: it must run it, and give { rows } or the rows.",
+  );
