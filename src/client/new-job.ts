@@ -12,7 +12,7 @@ import type { Events } from "../runtime/events.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
 import type { NewJob, Queue, Transaction } from "../store/store.ts";
 import { checkName, checkNumber, type JobDefinition } from "../worker/job-definition.ts";
-import { describeIssues, pathOf } from "../worker/validate.ts";
+import { describeIssues, judgedBy, pathOf } from "../worker/validate.ts";
 import { withRules } from "./job-rules.ts";
 import { labelsOf } from "./labels.ts";
 import { LaneNumbers } from "./lane-numbers.ts";
@@ -68,7 +68,7 @@ export function checkCall(definition: Definition, options: EnqueueOptions): void
 /** The payload as the schema sees it must be valid; what is stored is what was given. */
 export function validateSchema(definition: Definition, payload: unknown): void | Promise<void> {
   if (definition.schema === undefined) return;
-  const result = definition.schema["~standard"].validate(payload);
+  const result = judgedBy(definition.schema, payload);
   return result instanceof Promise ? result.then(refuseIssues) : refuseIssues(result);
 }
 

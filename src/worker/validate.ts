@@ -1,4 +1,27 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { MillraceError } from "../domain/errors.ts";
+
+type Result = StandardSchemaV1.Result<unknown>;
+
+/** What the schema says. One that throws, or says nothing, has not found the payload valid. */
+export function judgedBy(schema: StandardSchemaV1, payload: unknown): Result | Promise<Result> {
+  try {
+    const result = schema["~standard"].validate(payload);
+    return result instanceof Promise ? result.then(said).catch(refuse) : said(result);
+  } catch (error) {
+    return refuse(error);
+  }
+}
+
+function said(result: Result | null | undefined): Result {
+  if (typeof result === "object" && result !== null) return result;
+  throw new TypeError("validate() of a Standard Schema answers with { value } or { issues }");
+}
+
+function refuse(cause: unknown): never {
+  const message = "The payload's schema could not judge it: its validate() failed.";
+  throw new MillraceError("PAYLOAD_INVALID", message, { cause });
+}
 
 /** Paths and messages of schema issues; values stay out of it. */
 export function describeIssues(issues: readonly StandardSchemaV1.Issue[]): string {

@@ -8,7 +8,7 @@ import { checkFields } from "../../domain/payload-fields.ts";
 import { type PayloadProblem, payloadError, violationProblem } from "../../domain/payload-rules.ts";
 import { defaultShapeLimits, survey } from "../../domain/payload-shape.ts";
 import { checkName, checkNumber, type JobDefinition } from "../../worker/job-definition.ts";
-import { describeIssues, pathOf } from "../../worker/validate.ts";
+import { describeIssues, judgedBy, pathOf } from "../../worker/validate.ts";
 import { withRules } from "../job-rules.ts";
 import type { EnqueueOptions } from "../new-job.ts";
 
@@ -95,7 +95,8 @@ function checkPayload({ additionalRequired }: Definition, payload: unknown): voi
 
 /** The payload as the schema sees it must be valid; what is sent is what was given. */
 async function checkSchema({ schema }: Definition, payload: unknown): Promise<void> {
-  const { issues } = (await schema?.["~standard"].validate(payload)) ?? {};
+  if (schema === undefined) return;
+  const { issues } = await judgedBy(schema, payload);
   if (issues === undefined) return;
   const message = `The payload is not valid: ${describeIssues(issues)}`;
   const problems = issues.map((issue) => ({
