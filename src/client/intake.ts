@@ -11,6 +11,7 @@ import { acknowledge } from "./accepted.ts";
 import type { Calls } from "./calls.ts";
 import { answersOrThrow, Capacity } from "./capacity.ts";
 import { counted } from "./capacity-bounds.ts";
+import { checkPayloads } from "./check-payloads.ts";
 import { Door, type DoorBucket } from "./door.ts";
 import { bucketsFor } from "./door-buckets.ts";
 import { enqueueIn } from "./enqueue-in.ts";
@@ -124,8 +125,7 @@ export class Intake {
     optionsOf: (payload: Input, index: number) => EnqueueOptions,
     carried: TraceContext | undefined,
   ): Promise<Enqueued[]> {
-    if (!Array.isArray(payloads))
-      throw new MillraceError("OPTION_INVALID", "enqueueMany takes a list of payloads.");
+    checkPayloads(payloads);
     const made: NewJob[] = [];
     const transactions = new Set<Transaction | undefined>();
     for (const [i, payload] of payloads.entries()) {

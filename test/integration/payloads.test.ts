@@ -81,6 +81,17 @@ describe("a payload with a schema", () => {
     },
   );
 
+  it("is no hole in a list", async () => {
+    const { millrace } = instances;
+    const job = defineJob({ type: "untyped", queue: newQueue() });
+    // biome-ignore lint/suspicious/noSparseArray: the hole is the point.
+    const error = await refusal(millrace.enqueueMany(job, [1, , 2]));
+    expect([error.code, error.message]).toEqual(["PAYLOAD_INVALID", expect.stringMatching(/1/)]);
+    expect(await enqueuedIn(millrace, job.queue)).toBe(0);
+    const { id } = await millrace.enqueue(job, undefined);
+    expect(await millrace.get(id)).toMatchObject({ payload: null });
+  });
+
   it("is checked again before it runs: an old one that no longer fits is a dead letter", async () => {
     const { millrace } = instances;
     const job = greeting(newQueue());

@@ -6,6 +6,7 @@ import { isTerminal } from "../../domain/job-state.ts";
 import type { QueueSettings } from "../../store/queue.ts";
 import type { Enqueued, Reprocessed, WorkerPresence } from "../../store/store.ts";
 import type { JobDefinition } from "../../worker/job-definition.ts";
+import { checkPayloads } from "../check-payloads.ts";
 import { RemoteBreakers } from "./breakers.ts";
 import { HttpCaller, type HttpClientOptions, pause } from "./caller.ts";
 import { newRemoteJob, type RemoteEnqueueOptions } from "./new-remote-job.ts";
@@ -76,8 +77,7 @@ export class HttpClient {
       | RemoteEnqueueOptions
       | ((payload: NoInfer<Input>, index: number) => RemoteEnqueueOptions) = {},
   ): Promise<Enqueued[]> {
-    if (!Array.isArray(payloads))
-      throw new MillraceError("OPTION_INVALID", "enqueueMany takes a list of payloads.");
+    checkPayloads(payloads);
     const optionsOf = typeof options === "function" ? options : () => options;
     // All are checked before any is sent.
     const all: Wire[] = [];
