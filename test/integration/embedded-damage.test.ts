@@ -1,4 +1,4 @@
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startEmbedded } from "../../src/store/postgres/embedded.ts";
@@ -20,4 +20,16 @@ test("a cluster folder that holds something else is left alone, and the error sa
   expect(code).toBe("EMBEDDED_UNAVAILABLE");
   for (const part of [cluster, "backup", "move it away"]) expect(message).toContain(part);
   expect(await readdir(cluster)).toEqual(["somebody's"]);
+});
+
+test("a cluster that is damaged is left alone, and the error says which and what to do", async () => {
+  await (await startEmbedded({ dataDir: place.dataDir })).stop();
+  const cluster = join(place.dataDir, "cluster");
+  const control = join(cluster, "global", "pg_control");
+  await writeFile(control, Buffer.alloc((await stat(control)).size, 7));
+  const { code, message } = await refusal(startEmbedded({ dataDir: place.dataDir }));
+  expect(code).toBe("EMBEDDED_UNAVAILABLE");
+  for (const part of ["did not start", cluster, "backup", "move it away"])
+    expect(message).toContain(part);
+  expect((await readFile(control))[0]).toBe(7);
 });

@@ -47,7 +47,7 @@ export async function join(layout: Layout): Promise<Membership | undefined> {
   socket.on("error", () => undefined);
   const messages = new Messages(socket);
   try {
-    const admitted = await introduce(messages, password);
+    const admitted = await introduce(messages, password, layout.cluster);
     if (admitted === undefined) return undefined;
     socket.unref();
     return { ...admitted, ended, leave: () => leave(socket) };
@@ -62,6 +62,7 @@ export async function join(layout: Layout): Promise<Membership | undefined> {
 async function introduce(
   messages: Messages,
   password: string,
+  cluster: string,
 ): Promise<Pick<Membership, "port" | "others"> | undefined> {
   const nonce = randomBytes(16).toString("hex");
   messages.send({ nonce });
@@ -77,7 +78,8 @@ async function introduce(
   messages.send({ proof, pid: process.pid });
   const answer = await messages.next();
   if (typeof answer?.failed === "string") {
-    throw new MillraceError("EMBEDDED_UNAVAILABLE", answer.failed);
+    const advice = `If its data in ${cluster} is damaged, restore that folder from a backup, or move it away to start with an empty database.`;
+    throw new MillraceError("EMBEDDED_UNAVAILABLE", `${answer.failed}\n${advice}`);
   }
   if (typeof answer?.ready !== "number") return undefined;
   const others = Array.isArray(answer.others) ? answer.others.map(Number) : [];
