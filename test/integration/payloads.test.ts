@@ -52,46 +52,6 @@ describe("a payload with a schema", () => {
     expect(await millrace.result((await millrace.enqueue(job, 4)).id)).toBe(1);
   });
 
-  const broken: [string, () => unknown][] = [
-    ["throws", () => JSON.parse("{")],
-    ["rejects", async () => JSON.parse("{")],
-    ["answers nothing", () => undefined],
-    ["answers nothing later", async () => null],
-  ];
-  it.each(broken)(
-    "is refused by a schema that %s, and its run fails as runs do",
-    async (_, ask) => {
-      const { millrace } = instances;
-      const validate = ask as () => { value: unknown };
-      const schema = { "~standard": { version: 1 as const, vendor: "mine", validate } };
-      const type = "typed.broken";
-      const job = defineJob({ type, queue: newQueue(), payload: schema, maxAttempts: 1, run() {} });
-      const error = await refusal(millrace.enqueue(job, 1));
-      expect([error.code, error.message]).toEqual([
-        "PAYLOAD_INVALID",
-        expect.stringMatching(/schema/),
-      ]);
-      expect(error.cause).toBeInstanceOf(Error);
-      const { id } = await millrace.enqueue(
-        defineJob({ type, queue: job.queue, maxAttempts: 1 }),
-        1,
-      );
-      await instances.work([job]);
-      expect(await millrace.waitFor(id)).toMatchObject({ state: "dead", attempt: 1 });
-    },
-  );
-
-  it("is no hole in a list", async () => {
-    const { millrace } = instances;
-    const job = defineJob({ type: "untyped", queue: newQueue() });
-    // biome-ignore lint/suspicious/noSparseArray: the hole is the point.
-    const error = await refusal(millrace.enqueueMany(job, [1, , 2]));
-    expect([error.code, error.message]).toEqual(["PAYLOAD_INVALID", expect.stringMatching(/1/)]);
-    expect(await enqueuedIn(millrace, job.queue)).toBe(0);
-    const { id } = await millrace.enqueue(job, undefined);
-    expect(await millrace.get(id)).toMatchObject({ payload: null });
-  });
-
   it("is checked again before it runs: an old one that no longer fits is a dead letter", async () => {
     const { millrace } = instances;
     const job = greeting(newQueue());
