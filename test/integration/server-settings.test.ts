@@ -3,6 +3,7 @@
 import pg from "pg";
 import { expect, test } from "vitest";
 import { defineJob } from "../../src/index.ts";
+import { clientConfig } from "../../src/store/postgres/client-config.ts";
 import { newQueue, refusal, useMillrace } from "../support/instance.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 
@@ -46,6 +47,26 @@ test.each([
     expect(error.message).toMatch(/PostgreSQL refused: .*(?:does not exist|permission denied)/);
   } finally {
     await instances.query(`drop role ${role}`);
+  }
+});
+
+test("options in the URL are heard beside our own, which count", async () => {
+  const url = new URL(instances.url);
+  url.searchParams.set("options", "-c datestyle=German -c work_mem=7MB");
+  url.searchParams.set("options", `${url.searchParams.get("options")} -c enable_seqscan=on`);
+  const config = clientConfig({ url: url.href, name: "test", queryTimeoutMs: 10_000 });
+  const client = new pg.Client(config);
+  await client.connect();
+  try {
+    const told = await client.query(
+      `select name, setting from pg_settings
+      where name in ('DateStyle', 'work_mem', 'enable_seqscan', 'application_name') order by name collate "C"`,
+    );
+    expect(told.rows.map(({ setting }) => setting)).toEqual([
+      ...["ISO, DMY", "millrace test", "off", String(7 * 1024)],
+    ]);
+  } finally {
+    await client.end();
   }
 });
 

@@ -31,14 +31,26 @@ export function clientConfig({
   queryTimeoutMs,
   settings = {},
 }: ClientOptions): pg.ClientConfig {
-  const options = Object.entries({ ...planSettings, ...settings }).map(([k, v]) => `-c ${k}=${v}`);
+  const own = Object.entries({ ...planSettings, ...settings }).map(([k, v]) => `-c ${k}=${v}`);
+  const { rest, options } = withoutOptions(url);
   return {
-    connectionString: url,
+    connectionString: rest,
     types,
     application_name: `millrace ${name}`,
-    options: options.join(" "),
+    // Of one that is said twice the last counts.
+    options: [...options, ...own].join(" "),
     keepAlive: true,
     // Who is impatient with queries does not wait ten seconds for a connection either.
     connectionTimeoutMillis: Math.min(10_000, 10 * queryTimeoutMs),
   };
+}
+
+/** For the driver, options in a URL take the place of ours. */
+function withoutOptions(url: string): { rest: string; options: string[] } {
+  const [place = "", query] = url.split(/\?(.*)/s);
+  const said = new URLSearchParams(query);
+  const options = said.getAll("options");
+  if (options.length === 0) return { rest: url, options };
+  said.delete("options");
+  return { rest: `${place}?${said}`, options };
 }
