@@ -1,14 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { findSensitive } from "../../src/domain/sensitive-content.ts";
-import {
-  embedded,
-  harmless,
-  jwt,
-  planted,
-  secretsByKey,
-  secretsByShape,
-} from "./sensitive-cases.ts";
+import { harmless } from "./harmless-cases.ts";
+import { embedded, planted, secretsByKey, secretsByShape } from "./sensitive-cases.ts";
+import { jwt } from "./sensitive-samples.ts";
 
 describe("findSensitive", () => {
   test("the tables are as large as promised", () => {
