@@ -1,4 +1,5 @@
 import { type ErrorCode, MillraceError } from "./errors.ts";
+import { isPlain } from "./plain-object.ts";
 import { suggest } from "./suggest.ts";
 
 /** Every option of T and no other: one that is forgotten here does not compile. */
@@ -19,13 +20,6 @@ export function checkOptions(
   for (const name of Object.keys(options)) {
     if (!known.has(name)) throw new MillraceError(code, unknownField(what, name, known));
   }
-}
-
-/** Of whichever realm: the prototype of each one's plain objects has none itself. */
-function isPlain(options: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(options);
-  if (prototype === Object.prototype || prototype === null) return true;
-  return Object.getPrototypeOf(prototype) === null;
 }
 
 /** A promise and a Map have no fields of their own, so nothing that they say would be seen. */

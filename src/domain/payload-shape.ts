@@ -4,6 +4,7 @@
 
 import { embeddedValueKind } from "./embedded-content.ts";
 import { renderPath } from "./payload-path.ts";
+import { isPlain } from "./plain-object.ts";
 import { isPlainWords } from "./plain-words.ts";
 import {
   isForbiddenKey,
@@ -194,15 +195,6 @@ function visitProperties(
 /** What it would be written as is not what is looked at here. */
 const writesItself = (value: object): boolean =>
   typeof (value as { readonly toJSON?: unknown }).toJSON === "function";
-
-// Object.prototype of another realm (a test runner's, a vm's) counts as plain too.
-export function isPlain(value: object): value is Readonly<Record<string, unknown>> {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === Object.prototype || prototype === null) return true;
-  return (
-    Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, "isPrototypeOf")
-  );
-}
 
 /** Too small for a card's. */
 const harmlessNumber = 1e13;
