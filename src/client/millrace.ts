@@ -85,8 +85,9 @@ export class Millrace {
     const breakers = new Breakers({ ...parts, store: store.breakers, calls: this.#calls });
     this.breakers = breakers;
     const deliver = () => this.notifications.deliver();
+    const { answers, abandon } = opened;
     this.#workers = new Workers({
-      ...{ ...parts, store, broker, breakers, deliver, abandon: opened.abandon },
+      ...{ ...parts, store, broker, breakers, deliver, answers, abandon },
       queues: this.#queues,
     });
     this.triggers = new Triggers({ ...parts, store, queues: this.#queues, calls: this.#calls });

@@ -5,7 +5,7 @@ import { fromCaller } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { startEmbedded } from "../store/postgres/embedded.ts";
-import { asRefusedConnect } from "../store/postgres/failures.ts";
+import { asRefusedConnect, isConnectionError } from "../store/postgres/failures.ts";
 import { migrate } from "../store/postgres/migrator.ts";
 import { PostgresStore } from "../store/postgres/postgres-store.ts";
 import { withClient } from "../store/postgres/with-client.ts";
@@ -14,7 +14,9 @@ import type { Store } from "../store/store.ts";
 export interface OpenedStore {
   readonly store: Store;
   readonly url: string;
-  /** For a server that does not answer: whatever is under way fails. */
+  /** Does the server answer a stranger who is in a hurry? */
+  readonly answers: () => Promise<boolean>;
+  /** For a server that does not: whatever is under way fails. */
   readonly abandon: () => void;
   close(): Promise<void>;
 }
@@ -54,7 +56,7 @@ export async function openStore(config: Config, context: Context): Promise<Opene
       await store.close();
       await embedded?.stop();
     };
-    return { store, url, close, abandon: store.abandon };
+    return { store, url, close, abandon: store.abandon, answers: () => answersAt(url) };
   } catch (error) {
     await embedded?.stop();
     throw error;
@@ -83,6 +85,16 @@ async function reachable<T>(body: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw fromCaller(asRefusedConnect(error));
   }
+}
+
+const soonMs = 2_000;
+
+async function answersAt(url: string): Promise<boolean> {
+  const limits = { connectionTimeoutMillis: soonMs, query_timeout: soonMs };
+  return withClient(url, "ask", (client) => client.query("select"), limits).then(
+    () => true,
+    (error) => !isConnectionError(error),
+  );
 }
 
 async function serverVersionOf(url: string): Promise<string> {

@@ -68,6 +68,7 @@ export interface WorkersOptions {
   readonly tracing: Tracing | null;
   /** Makes this process deliver to webhooks, if it does not yet. */
   readonly deliver: () => void;
+  readonly answers: () => Promise<boolean>;
   /** The server does not answer: what is asked of it fails. */
   readonly abandon: () => void;
   readonly clock: Clock;
@@ -182,9 +183,10 @@ export class Workers {
     this.#stopped = true;
     await Promise.all([...this.#created].map((worker) => worker.stop()));
     const closing = this.#close();
-    const { clock, abandon } = this.#options;
-    // Nothing else in this process is waited for either: it would not be answered.
-    if (this.#isSilent || !(await isOverWithin(closing, closeMs, clock))) abandon();
+    const { clock, answers, abandon } = this.#options;
+    const isLate = this.#isSilent || !(await isOverWithin(closing, closeMs, clock));
+    // Nothing else in this process would be answered either. One that does answer is at work: a vacuum takes its time.
+    if (isLate && !(await answers())) abandon();
     await closing;
   }
 
