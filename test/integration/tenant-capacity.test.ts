@@ -185,12 +185,13 @@ describe("counting", () => {
     const ends = ["completes", "dies", "cancelled", "deleted", "retries", "snoozes"] as const;
     const sent = new Map<string, string>();
     for (const end of ends) sent.set(end, (await millrace.enqueue(fate, end, { tenant })).id);
-    await millrace.enqueue(fate, "expires", { tenant, expiresInMs: 1 });
     const { id: delayed } = await millrace.enqueue(fate, "delayed", { tenant, delayMs: 3_600_000 });
-    expect(await counted(tenant)).toBe(8);
+    expect(await counted(tenant)).toBe(7);
     await millrace.cancel(sent.get("cancelled") ?? "");
     await millrace.delete(sent.get("deleted") ?? "", "not wanted");
-    expect(await counted(tenant)).toBe(6);
+    expect(await counted(tenant)).toBe(5);
+    // Last, since the upkeep of another test's worker may be quicker than a count.
+    await millrace.enqueue(fate, "expires", { tenant, expiresInMs: 1 });
     await instances.work([fate]);
     // Left: one that is tried again, one that is put off, one that is delayed.
     await until("the others have ended", async () => (await counted(tenant)) === 3);
