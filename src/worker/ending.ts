@@ -41,8 +41,12 @@ export async function endWorker(options: EndingOptions): Promise<Ending> {
   const { drainMs, runner, turns, lease, clock } = options;
   const draining = drain(options);
   await isOverWithin(draining, drainMs, clock);
-  const released = runner.releaseRunning();
-  const closing = draining.then(() => close(options));
+  let released = runner.releaseRunning();
+  const closing = draining.then(() => {
+    // What a claim that was under way has brought meanwhile has no time left either.
+    released += runner.releaseRunning();
+    return close(options);
+  });
   if (await isOverWithin(closing, giveBackMs, clock)) return { released, isSilent: false };
   const left = [closing, turns.stop(), lease.stop(), turns.close(), lease.close()];
   await isOverWithin(Promise.allSettled(left), unwindMs, clock);
@@ -56,6 +60,7 @@ async function drain(options: EndingOptions): Promise<void> {
   runner.release();
   await starting?.catch(() => {});
   await turns.stopClaiming();
+  runner.release();
   await hints?.close();
   await idleness.within(drainMs);
   await withdrawn;
