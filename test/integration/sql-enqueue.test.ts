@@ -260,7 +260,9 @@ describe("SQL refuses with a code", () => {
     ["MR400", "OPTION_INVALID", { priority: 101 }],
     ["MR400", "OPTION_INVALID", { max_attempts: 0 }],
     ["MR400", "OPTION_INVALID", { delay: "-1 s" }],
+    ["MR400", "OPTION_INVALID", { delay: "1000000 years" }],
     ["MR400", "OPTION_INVALID", { expires_in: "0 s" }],
+    ["MR400", "OPTION_INVALID", { expires_in: "-1000000 years" }],
   ])("%s %s, case %#", async (code, word, args) => {
     const queue = newQueue();
     const error = await sqlRefusal({ queue, ...args });

@@ -1154,8 +1154,8 @@ AS $function$
 declare
   new_id uuid := millrace.new_job_id();
   body jsonb := coalesce(enqueue.payload, 'null');
-  due timestamptz := case when enqueue.delay > interval '0' then now() + enqueue.delay end;
-  expiry timestamptz := now() + enqueue.expires_in;
+  due timestamptz;
+  expiry timestamptz;
   target millrace.queue;
   attempts smallint;
   request bytea;
@@ -1176,6 +1176,8 @@ begin
     array[enqueue.type, enqueue.queue, enqueue.tenant, enqueue.key, enqueue.reference, enqueue.correlation_id,
       enqueue.ordering_key, enqueue.limit_key],
     body, enqueue.delay, enqueue.priority, enqueue.max_attempts, enqueue.expires_in);
+  due := case when enqueue.delay > interval '0' then now() + enqueue.delay end;
+  expiry := now() + enqueue.expires_in;
   target := millrace.ensure_queue(enqueue.queue);
   attempts := coalesce(enqueue.max_attempts, target.max_attempts, 5);
 
