@@ -9,11 +9,15 @@ import { freePort, keep, temporaryFolder, unprivileged } from "./server.mjs";
 const succeeds = (command, args, options) =>
   spawnSync(command, args, { stdio: "ignore", ...options }).status === 0;
 
+// A machine's package lists may be missing or too old.
+function installAsRoot() {
+  const install = () => succeeds("apt-get", ["install", "-y", "redis-server"]);
+  return install() || (succeeds("apt-get", ["update"]) && install());
+}
+
 function findBinary(folder) {
   if (succeeds("redis-server", ["--version"])) return { command: "redis-server", env: {} };
-  if (process.getuid?.() === 0 && succeeds("apt-get", ["install", "-y", "redis-server"])) {
-    return { command: "redis-server", env: {} };
-  }
+  if (process.getuid?.() === 0 && installAsRoot()) return { command: "redis-server", env: {} };
   // Without root: unpack the packages beside the data.
   const unpacked = join(folder, "unpacked");
   mkdirSync(unpacked);

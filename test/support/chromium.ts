@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type Browser, chromium } from "playwright-core";
-import { installPackages, missingPackages, type Unpacked, unpackPackages } from "./debian.ts";
+import { installPackages, type Unpacked, unpackPackages } from "./debian.ts";
 
 const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
@@ -27,9 +27,9 @@ async function findChromium(): Promise<Unpacked> {
 }
 
 const unpack = () =>
-  unpackPackages("chromium", "usr/lib/chromium/chromium", () =>
-    missingPackages("chromium", "chromium-common"),
-  );
+  unpackPackages("chromium", "usr/lib/chromium/chromium", ["chromium", "chromium-common"], {
+    needs: true,
+  });
 
 export async function startBrowser(): Promise<Browser> {
   const { program, env } = await findChromium();

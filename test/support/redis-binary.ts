@@ -30,7 +30,7 @@ async function find(): Promise<RedisBinary> {
 
 // redis-check-rdb is the same program; redis-server itself is in a package of its own, with a service.
 async function unpack(): Promise<RedisBinary | undefined> {
-  const packages = async () => ["redis-tools", "libjemalloc2", "liblzf1"];
+  const packages = ["redis-tools", "libjemalloc2", "liblzf1"];
   const unpacked = await unpackPackages("redis", "usr/bin/redis-check-rdb", packages);
   if (unpacked === undefined) return undefined;
   return { command: unpacked.program, argv0: "redis-server", env: unpacked.env };
