@@ -110,12 +110,19 @@ function storableDelay(ms: unknown): number {
 
 export const maxCrashes = 3;
 
-/** A crash charges the suspect its process held, or, when it held none, every job it held. */
 export type LapseCharge = "charged" | "spared";
 
-export function lapseCharges(held: readonly { readonly crashCount: number }[]): LapseCharge[] {
-  const suspects = held.some((job) => job.crashCount > 0);
-  return held.map((job) => (!suspects || job.crashCount > 0 ? "charged" : "spared"));
+interface LapsedRun {
+  readonly crashCount: number;
+  /** Others ran beside the suspect, if it is one. */
+  readonly shared: boolean;
+}
+
+/** A crash charges the suspect its process held, or, when it held none or one that had company, every job it held. */
+export function lapseCharges(held: readonly LapsedRun[]): LapseCharge[] {
+  const suspects = held.filter(({ crashCount }) => crashCount > 0);
+  const isCertain = suspects.length > 0 && !suspects.some(({ shared }) => shared);
+  return held.map(({ crashCount }) => (isCertain && crashCount === 0 ? "spared" : "charged"));
 }
 
 /** A lapsed job may run again at once: it has waited for its lease to end already. */

@@ -208,7 +208,13 @@ export interface WorkerSession {
 /** Reserved for the lease: never waits behind work. */
 export interface LeaseSession {
   open(lease: { leaseId: string; worker: string; leaseMs: number; info: unknown }): Promise<void>;
-  renew(leaseId: string, leaseMs: number, claims: readonly string[]): Promise<Renewal>;
+  /** `shared`: from now on others run beside the suspect of this claim. */
+  renew(
+    leaseId: string,
+    leaseMs: number,
+    claims: readonly string[],
+    shared?: string,
+  ): Promise<Renewal>;
   /** Says what it would take; whether it does is for its listener to show. */
   offer(offer: Offer): Promise<void>;
   end(leaseId: string): Promise<void>;

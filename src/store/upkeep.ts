@@ -17,6 +17,8 @@ export interface LapsedJob {
   readonly worker: string;
   /** The lease is alive, but this run is longer than its maxRuntimeMs. */
   readonly overtime: boolean;
+  /** Whichever of its claim is a suspect, others ran beside it. */
+  readonly shared: boolean;
 }
 
 export interface LapsedLease {

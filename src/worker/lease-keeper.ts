@@ -32,6 +32,7 @@ export class LeaseKeeper implements Service {
   #renewedAt = Number.NEGATIVE_INFINITY;
   #renewing: Promise<void> | null = null;
   #releasedBefore = 0;
+  #sharing: { readonly claimId: string; readonly told: () => void } | null = null;
 
   constructor(options: LeaseKeeperOptions) {
     this.#options = options;
@@ -103,6 +104,14 @@ export class LeaseKeeper implements Service {
     await this.#options.session.close();
   }
 
+  /** Says with a renewal that others run beside this claim's suspect; resolves when that is stored, or does not matter. */
+  share(claimId: string): Promise<void> {
+    return new Promise((told) => {
+      this.#sharing = { claimId, told };
+      this.wake();
+    });
+  }
+
   wake(): void {
     this.#loop.wake();
   }
@@ -122,7 +131,12 @@ export class LeaseKeeper implements Service {
     const sentAt = clock.monotonic();
     // While its answer is not known, neither is what it gave back.
     this.#releasedBefore = Number.POSITIVE_INFINITY;
-    const renewal = await session.renew(leaseId, leaseMs, heldClaims());
+    const sharing = this.#sharing;
+    const renewal = await session.renew(leaseId, leaseMs, heldClaims(), sharing?.claimId);
+    if (sharing !== null && this.#sharing === sharing) {
+      this.#sharing = null;
+      sharing.told();
+    }
     if (!renewal.renewed) {
       this.#leaseId = "";
       this.#options.onLost(leaseId);

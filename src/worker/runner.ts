@@ -9,6 +9,7 @@ import { type HeldJob, type HeldJobs, runningJob } from "./held-jobs.ts";
 import { Line } from "./line.ts";
 import { RunTimes } from "./room.ts";
 import type { Settler } from "./settler.ts";
+import { isSuspect, Suspicion, type SuspicionOptions } from "./suspicion.ts";
 
 export interface RunnerOptions {
   readonly executor: Executor;
@@ -18,12 +19,11 @@ export interface RunnerOptions {
   /** False while it is not known whether the jobs are still ours. */
   readonly mayStart: () => boolean;
   readonly onEnded: () => void;
+  readonly share: SuspicionOptions["share"];
   readonly clock: Clock;
   readonly events: Events;
 }
 
-/** A suspect's first moments are its own: who else begins then might be what kills the process. */
-const aloneMs = 1_000;
 /** Whoever waits behind runs of which none ends for so long is better off elsewhere. */
 const stuckMs = 100;
 
@@ -32,7 +32,7 @@ export class Runner {
   #waiting: HeldJob[] = [];
   #running = 0;
   #starting = false;
-  #suspect: HeldJob | null = null;
+  readonly #suspicion: Suspicion;
   /** Runs that did not end at once, the oldest first. */
   readonly #underWay = new Line<HeldJob>();
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -41,6 +41,11 @@ export class Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
+    const onChanged = () => {
+      this.startWaiting();
+      options.onEnded();
+    };
+    this.#suspicion = new Suspicion({ ...options, onChanged });
   }
 
   /** Jobs that run or wait for a slot. */
@@ -56,10 +61,8 @@ export class Runner {
     return Math.max(slowestMs, this.#options.clock.monotonic() - oldest.startedAt);
   }
 
-  /** Does a suspect run for which everybody waits, for a moment? */
   get isReserved(): boolean {
-    if (this.#suspect?.place === null) this.#suspect = null; // it is settled
-    return this.#suspect !== null;
+    return this.#suspicion.isReserved;
   }
 
   get isFull(): boolean {
@@ -81,13 +84,27 @@ export class Runner {
     const { concurrency, mayStart } = this.#options;
     let next = 0;
     while (this.#running < concurrency && next < this.#waiting.length && mayStart()) {
-      if (this.isReserved) break;
-      const held = this.#waiting[next++];
-      if (held !== undefined) this.#run(held);
+      const held = this.#waiting[next];
+      if (held === undefined || !this.#begins(held)) break;
+      next++;
+      this.#run(held);
     }
     this.#waiting.splice(0, next);
     this.#starting = false;
+    if (this.#suspicion.isLong) this.#releaseOthers();
     if (this.#waiting.length > 0 && this.#running >= concurrency) this.#watch();
+  }
+
+  #begins(held: HeldJob): boolean {
+    if (isSuspect(held)) return this.#suspicion.begins(held, this.#running);
+    return !this.isReserved;
+  }
+
+  #releaseOthers(): void {
+    const others = this.#waiting.filter((held) => !isSuspect(held));
+    if (others.length === 0) return;
+    this.#waiting = this.#waiting.filter(isSuspect);
+    this.release(others);
   }
 
   /** What was fetched or handed over as if runs were quick goes back when they are not. */
@@ -155,7 +172,6 @@ export class Runner {
     this.#running++;
     held.started = true;
     held.startedAt = clock.monotonic();
-    if (isSuspect(held)) this.#reserve(held);
     if (events.wants("job.started")) {
       const { readyAt, startedAt } = held.job;
       const waitedMs = readyAt === null ? null : Math.max(0, +startedAt - +readyAt);
@@ -166,16 +182,6 @@ export class Runner {
       held.run = this.#underWay.add(held);
       void outcome.then((later) => this.#ended(held, later));
     } else this.#ended(held, outcome);
-  }
-
-  #reserve(suspect: HeldJob): void {
-    this.#suspect = suspect;
-    const over = () => {
-      if (this.#suspect === suspect) this.#suspect = null;
-      this.startWaiting();
-      this.#options.onEnded();
-    };
-    setTimeout(over, aloneMs).unref();
   }
 
   #ended(held: HeldJob, outcome: Outcome): void {
@@ -198,5 +204,3 @@ export class Runner {
     if (isPending) this.#options.onEnded();
   }
 }
-
-const isSuspect = ({ job }: HeldJob): boolean => job.crashCount > 0;

@@ -120,6 +120,7 @@ export class Worker implements Service {
       settler: this.#settler,
       mayStart: () => this.#lease.alive,
       onEnded: () => this.#turns.wake(),
+      share: (claimId) => this.#lease.share(claimId),
     });
     this.#handovers = new Handovers({
       ...options,

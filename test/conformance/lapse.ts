@@ -26,6 +26,17 @@ export const lapse: Topic = (stage) => {
     });
   });
 
+  it("tells beside which claim others ran, once a renewal has said so", async () => {
+    const [shared, alone] = [await hold(2), await hold()];
+    const { leaseId, job } = shared;
+    const { claimId } = job.token;
+    await stage().lease.renew(leaseId, 60_000, [claimId], claimId);
+    await stage().lease.renew(leaseId, 60_000, [claimId]);
+    for (const one of [shared, alone]) await stage().endLease(one.leaseId);
+    expect((await lapsedOf(leaseId)).map((one) => one.shared)).toEqual([true, true]);
+    expect((await lapsedOf(alone.leaseId)).map((one) => one.shared)).toEqual([false]);
+  });
+
   it("settles under a lease that is over, once", async () => {
     const { leaseId, job, queueId } = await hold();
     await stage().endLease(leaseId);

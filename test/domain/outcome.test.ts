@@ -208,7 +208,8 @@ describe("a classifier", () => {
 });
 
 describe("a lapsed lease", () => {
-  const held = (...crashCounts: number[]) => crashCounts.map((crashCount) => ({ crashCount }));
+  const held = (...crashCounts: number[]) =>
+    crashCounts.map((crashCount) => ({ crashCount, shared: false }));
 
   it("charges every job when none was suspect, and otherwise the suspects only", () => {
     expect(lapseCharges(held(0, 0, 0))).toEqual(["charged", "charged", "charged"]);
@@ -216,11 +217,18 @@ describe("a lapsed lease", () => {
     expect(lapseCharges(held())).toEqual([]);
   });
 
+  it("charges every job when a suspect had company, and not for a neighbour's sharing", () => {
+    const fresh = (shared: boolean) => ({ crashCount: 0, shared });
+    const suspect = (shared: boolean) => ({ crashCount: 1, shared });
+    expect(lapseCharges([fresh(false), suspect(true)])).toEqual(["charged", "charged"]);
+    expect(lapseCharges([fresh(true), suspect(false)])).toEqual(["spared", "charged"]);
+  });
+
   it("never spares everybody", () => {
-    const some = fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1 });
+    const one = fc.record({ crashCount: fc.integer({ min: 0, max: 2 }), shared: fc.boolean() });
     fc.assert(
-      fc.property(some, (counts) => {
-        expect(lapseCharges(held(...counts))).toContain("charged");
+      fc.property(fc.array(one, { minLength: 1 }), (some) => {
+        expect(lapseCharges(some)).toContain("charged");
       }),
     );
   });

@@ -33,13 +33,13 @@ const find = statement(
   "find_lapsed",
   `with over as materialized (
     select c.id, c.lease_id, c.job_ids, coalesce(l.worker, c.robot, '?') as worker,
-      (l.expires_at >= now()) is true as alive
+      (l.expires_at >= now()) is true as alive, (l.shared_claim = c.id) is true as shared
     from millrace.claim c left join millrace.lease l on l.id = c.lease_id
     where (c.lease_id is not null and (l.id is null or l.expires_at < now()))
       or c.expires_at < now() or c.deadline < now()
     order by c.created_at limit 500
   )
-  select o.lease_id, o.worker, o.alive, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
+  select o.lease_id, o.worker, o.alive, o.shared, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
     j.crash_count, j.timeline, j.started_at, j.correlation_id
   from over o cross join unnest(o.job_ids) x (id)
   cross join lateral (select * from millrace.job j where j.id = x.id and j.claim_id = o.id limit 1) j
@@ -76,6 +76,7 @@ type LapsedRow = {
   lease_id: string | null;
   worker: string;
   alive: boolean;
+  shared: boolean;
   id: string;
   claim_id: string;
   claim_no: number;
@@ -119,5 +120,6 @@ function toLapsedJob(row: LapsedRow): LapsedJob {
     correlationId: row.correlation_id ?? row.id,
     worker: row.worker,
     overtime: row.alive,
+    shared: row.shared,
   };
 }

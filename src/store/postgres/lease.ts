@@ -20,7 +20,8 @@ const renew = statement(
     select id, renewed_at from millrace.lease where id = $1::uuid for update
   ),
   renewed as (
-    update millrace.lease l set renewed_at = now(), expires_at = now() + $2::int * interval '1 ms'
+    update millrace.lease l set renewed_at = now(), expires_at = now() + $2::int * interval '1 ms',
+      shared_claim = coalesce($4::uuid, l.shared_claim)
     from before b where l.id = b.id returning l.id, b.renewed_at as before
   )
   select (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels,
@@ -82,9 +83,10 @@ export async function renewLease(
   leaseId: string,
   leaseMs: number,
   claims: readonly string[],
+  shared?: string,
 ): Promise<Renewal> {
   type Row = { cancels: string[] | null; unlisted: string[] | null; before: number };
-  const values = [leaseId, String(leaseMs), arrayText(claims)];
+  const values = [leaseId, String(leaseMs), arrayText(claims), shared ?? null];
   const [row] = await connection.query<Row>(renew, values);
   if (row === undefined) return { renewed: false, cancels: [], released: 0, releasedBefore: 0 };
   const released = row.unlisted === null ? 0 : await release(connection, leaseId, row.unlisted);

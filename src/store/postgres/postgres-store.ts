@@ -142,7 +142,7 @@ export class PostgresStore implements Store {
     const connection = this.#database.reserve(name, { settings: { lock_timeout: "1s" } });
     return {
       open: (lease) => openLease(connection, lease),
-      renew: (leaseId, leaseMs, claims) => renewLease(connection, leaseId, leaseMs, claims),
+      renew: (...renewal) => renewLease(connection, ...renewal),
       offer: (offer) => describeOffer(connection, offer),
       end: (leaseId) => closeLease(connection, leaseId),
       close: () => connection.close(),

@@ -368,6 +368,7 @@ CREATE TABLE millrace.lease (
   info json,
   offer_id uuid,
   offer json,
+  shared_claim uuid,
   CONSTRAINT lease_pkey PRIMARY KEY (id)
 ) WITH (fillfactor=50);
 ALTER TABLE millrace.lease ENABLE ROW LEVEL SECURITY;
