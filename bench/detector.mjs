@@ -27,6 +27,17 @@ const line = (n) => ({
   address: { city: "Rotterdam", country_code: "NL", lines: ["Dock 4", "Hall B"] },
 });
 
+/** The same in each run, and nothing repeats soon. */
+const mixed = (length, letters) => {
+  let seed = 7;
+  const next = () => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return letters[seed % letters.length];
+  };
+  return Array.from({ length }, next).join("");
+};
+const small = "abcdefghijklmnopqrstuvwxyz";
+
 const envelope = {
   tenant_id: "acme",
   correlation_id: id(1),
@@ -51,6 +62,12 @@ const payloads = {
   "100 B, ids": { user_id: id(1), template: "welcome", locale: "nl-NL", attempt: 1 },
   "1 KB, envelope and lines": { ...envelope, data: { lines: fill(800, line) } },
   "1 KB, prose": { ...envelope, note: prose(850) },
+  "1 KB, one letter": { ...envelope, note: "x".repeat(850) },
+  "1 KB, one word": { ...envelope, note: mixed(850, small) },
+  "1 KB, letters and digits": { ...envelope, note: mixed(850, `${small}0123456789`) },
+  "1 KB, joined words": { ...envelope, note: mixed(850, `${small}ABCDEFG0123456789-_.`) },
+  "1 KB, joined numbers": { ...envelope, note: "1234-5678-".repeat(85) },
+  "1 KB, hex": { ...envelope, note: mixed(850, "0123456789abcdef") },
   "10 KB, nested": { ...envelope, data: { lines: fill(10_000, line) } },
   "10 KB, ids": { ...envelope, ids: fill(10_000, id) },
   "10 KB, prose": { ...envelope, notes: fill(10_000, () => prose(1_000)) },

@@ -72,23 +72,58 @@ function isMailMessage(value: string): boolean {
   return top.includes("@") || [...names].some((name) => headersOfMailOnly.has(name));
 }
 
-// What may follow shares no character with what comes before: else a long run of line ends is read
-// again from each of them.
-const base64Alphabet = /^[A-Za-z0-9+/_\-\r\n]+(?:={1,2}\s*|[ \t]+)?$/;
-const hexAlphabet = /^[0-9A-Fa-f\r\n]+$/;
+const digit = 1;
+const hexLower = 2;
+const hexUpper = 4;
+const otherLower = 8;
+const otherUpper = 16;
+const sign = 32;
+const lineEnd = 64;
+const lower = hexLower | otherLower;
+const upper = hexUpper | otherUpper;
+
+/** Of each character that Base64 is written with, line ends among them. */
+const letterKinds = new Uint8Array(128);
+for (const [kind, letters] of [
+  [digit, "0123456789"],
+  [hexLower, "abcdef"],
+  [hexUpper, "ABCDEF"],
+  [otherLower, "ghijklmnopqrstuvwxyz"],
+  [otherUpper, "GHIJKLMNOPQRSTUVWXYZ"],
+  [sign, "+/_-"],
+  [lineEnd, "\r\n"],
+] as const)
+  for (const letter of letters) letterKinds[letter.charCodeAt(0)] = kind;
+
+const endOfBase64 = /^(?:={1,2}\s*|[ \t]+)?$/;
+
+/** Which kinds of letters it has, if it has none but those of Base64; most texts end this at their first blank. */
+function base64Kinds(value: string): number {
+  let kinds = 0;
+  let end = 0;
+  for (; end < value.length; end++) {
+    const code = value.charCodeAt(end);
+    const kind = code < 128 ? (letterKinds[code] ?? 0) : 0;
+    if (kind === 0) break;
+    kinds |= kind;
+  }
+  if (end === value.length) return kinds;
+  return end > 0 && endOfBase64.test(value.slice(end)) ? kinds | sign : 0;
+}
+
 /** As `xxd` and `hexdump` write it, or byte by byte with the same character between. Addresses have fewer to a line. */
 const hexDump =
   /^(?:[0-9A-Fa-f]{7,8}:? {1,2}(?:[0-9A-Fa-f]{2,4} {1,2}){8}|[0-9A-Fa-f]{2}([ :-])[0-9A-Fa-f]{2}(?:\1[0-9A-Fa-f]{2}){8}(?:(?:\1|\1?\r?\n)[0-9A-Fa-f]{2}){190})/;
 
 function longValueKind(value: string): string | undefined {
-  if (base64Alphabet.test(value)) {
+  const kinds = base64Kinds(value);
+  if (kinds !== 0) {
     if (isList(value)) return undefined;
-    if (hexAlphabet.test(value)) {
+    if ((kinds & (otherLower | otherUpper | sign)) === 0) {
       return value.length >= shortestHexBlob && varies(value, 12) ? "hex_blob" : undefined;
     }
-    return varies(value, 32) && /[a-z]/.test(value) && /[A-Z]/.test(value) && /\d/.test(value)
-      ? "base64_blob"
-      : undefined;
+    const isMixed = (kinds & digit) !== 0 && (kinds & lower) !== 0 && (kinds & upper) !== 0;
+    return isMixed && varies(value, 32) ? "base64_blob" : undefined;
   }
   if (hexDump.test(value) && varies(value, 12)) return "hex_blob";
   if (value.length > shortestProse && readsLikeProse(value)) return "long_text";
@@ -114,7 +149,12 @@ const isHash = (line: string, length: number): boolean =>
 
 // A repeated character or a padded number is long, but it is no content.
 function varies(value: string, atLeast: number): boolean {
-  return new Set(value.slice(0, sampleLength)).size >= atLeast;
+  const seen = new Set<number>();
+  for (let i = 0; i < value.length && i < sampleLength; i++) {
+    const code = value.charCodeAt(i);
+    if (code !== value.charCodeAt(i - 1) && seen.add(code).size >= atLeast) return true;
+  }
+  return false;
 }
 
 function readsLikeProse(value: string): boolean {

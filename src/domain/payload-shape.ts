@@ -5,7 +5,7 @@
 import { embeddedValueKind } from "./embedded-content.ts";
 import { renderPath } from "./payload-path.ts";
 import { isPlain } from "./plain-object.ts";
-import { isPlainWords } from "./plain-words.ts";
+import { isPlainWords, isUuidOrStamp } from "./plain-words.ts";
 import {
   isForbiddenKey,
   isStandIn,
@@ -142,7 +142,13 @@ function visitObject(walk: Walk, value: object, depth: number, key: KeyVerdict):
 }
 
 function visitElements(walk: Walk, value: readonly unknown[], depth: number, key: KeyVerdict) {
+  const glances = key.plain && !walk.checkCharacters;
   for (let i = 0; i < value.length && !walk.stopped; i++) {
+    const element = value[i];
+    if (glances && isNothing(walk, element)) {
+      count(walk, typeof element === "string" ? element.length + 3 : 2);
+      continue;
+    }
     walk.steps[depth] = i;
     visit(walk, value[i], depth + 1, key);
   }
@@ -154,7 +160,7 @@ function visitProperties(
   depth: number,
   parent: KeyVerdict,
 ): void {
-  const { maxKeys, maxStringLength } = walk.limits;
+  const { maxKeys } = walk.limits;
   const glances = !parent.deep && !walk.checkCharacters;
   for (const key in value) {
     // Asked like this the engine knows the answer for most objects without looking.
@@ -162,17 +168,11 @@ function visitProperties(
     if (++walk.keys > maxKeys) stop(walk, "too_many_keys");
     if (walk.stopped) return;
     const child = value[key];
-    const own = judgeKeyAt(walk.keys, key);
+    const own = key === "value" ? judgePair(value) : judgeKeyAt(walk.keys, key);
     // Most properties: nothing can be wrong with them, so that only counts are left of `visit`.
-    if (glances && own.plain) {
-      if (typeof child === "number" && child >= -harmlessNumber && child <= harmlessNumber) {
-        count(walk, key.length + 5);
-        continue;
-      }
-      if (typeof child === "string" && child.length <= maxStringLength && isPlainText(child)) {
-        count(walk, key.length + child.length + 6);
-        continue;
-      }
+    if (glances && own.plain && isNothing(walk, child)) {
+      count(walk, key.length + (typeof child === "string" ? child.length + 6 : 5));
+      continue;
     }
     // JSON leaves such a property out, and reading it back gives undefined again.
     if (child === undefined) continue;
@@ -192,6 +192,24 @@ function visitProperties(
   }
 }
 
+const ofValue = judgeKey("value");
+
+/** `{ "name": "password", "value": … }`: the name is a value itself. */
+function judgePair({ name, key = name }: Readonly<Record<string, unknown>>): KeyVerdict {
+  if (typeof key !== "string" || key.length > longestPairName) return ofValue;
+  const named = judgeKey(key);
+  return named.secret === undefined ? ofValue : named;
+}
+
+/** Longer ones are texts, and are not kept in mind as keys are. */
+const longestPairName = 64;
+
+/** Can nothing be wrong with it? */
+function isNothing({ limits }: Walk, value: unknown): boolean {
+  if (typeof value === "number") return value >= -harmlessNumber && value <= harmlessNumber;
+  return typeof value === "string" && value.length <= limits.maxStringLength && isPlainText(value);
+}
+
 /** What it would be written as is not what is looked at here. */
 const writesItself = (value: object): boolean =>
   typeof (value as { readonly toJSON?: unknown }).toJSON === "function";
@@ -202,7 +220,9 @@ const harmlessNumber = 1e13;
 function visitNumber(walk: Walk, value: number, depth: number, key: KeyVerdict): void {
   if (!Number.isFinite(value)) report(walk, "non_finite_number", depth, "number");
   else if (key.secret !== undefined) {
-    if (key.digits !== "ignored") report(walk, "sensitive_key", depth, key.secret);
+    const counts =
+      key.digits === "required" ? shortCode.test(String(value)) : key.digits === "counted";
+    if (counts) report(walk, "sensitive_key", depth, key.secret);
   } else if (value > harmlessNumber && !key.identifier && isCardNumber(String(value))) {
     report(walk, "sensitive_value", depth, "card_number");
   }
@@ -235,7 +255,7 @@ function visitText(walk: Walk, value: string, depth: number, key: KeyVerdict): v
 
 /** Embedded content is longer than the shortest secret. */
 const isPlainText = (value: string): boolean =>
-  value.length < shortestSecret || isPlainWords(value);
+  value.length < shortestSecret || isPlainWords(value) || isUuidOrStamp(value);
 
 const shortCode = /^\s*\d{3,8}\s*$/;
 const answer = /^\s*(?:yes|no|ok|true|false|pass|fail|passed|failed|all|none|[yn01])\s*$/i;

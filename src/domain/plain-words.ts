@@ -21,6 +21,19 @@ mark("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", letter);
 mark("0123456789", digit);
 mark(" ,;.!?()", gap);
 
+const shortestStamp = 20;
+const uuidLength = 36;
+const uuidOrStamp =
+  /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))$/;
+const hyphen = 45;
+
+/** Looked at closely these two cost the most, and they are everywhere. */
+export function isUuidOrStamp(text: string): boolean {
+  const { length } = text;
+  if (length < shortestStamp || length > uuidLength) return false;
+  return text.charCodeAt(length === uuidLength ? 8 : 4) === hyphen && uuidOrStamp.test(text);
+}
+
 const space = 32;
 const fullStop = 46;
 const letterC = 99;

@@ -42,6 +42,7 @@ const nothing: KeyVerdict = Object.freeze({
 
 const harmless: KeyVerdict = Object.freeze({ ...nothing, harmless: true });
 const identifier: KeyVerdict = Object.freeze({ ...harmless, identifier: true });
+const longNumber: KeyVerdict = Object.freeze({ ...nothing, identifier: true });
 
 function secret(kind: string, more: Partial<KeyVerdict> = {}): KeyVerdict {
   return Object.freeze({ ...nothing, plain: false, secret: kind, deep: true, ...more });
@@ -52,6 +53,7 @@ const table: readonly (readonly [KeyVerdict, string])[] = [
     secret("password", { digits: "counted" }),
     "password passwords passwd passwort kennwort senha contrasena pwd passphrase passcode pass_phrase pass_word pass_code " +
       "db_pass user_pass smtp_pass ftp_pass mail_pass admin_pass root_pass redis_pass " +
+      "dbpass userpass smtppass ftppass mailpass adminpass rootpass dbpw rootpw db_pw user_pw admin_pw root_pw psw " +
       "password_hash password_digest password_salt password_confirmation password_confirm",
   ],
   [secret("secret"), "secret secrets clientsecret appsecret consumersecret webhooksecret"],
@@ -70,7 +72,7 @@ const table: readonly (readonly [KeyVerdict, string])[] = [
     secret("authorization", { deep: false }),
     "authorization authorization_header auth_header authorization_code auth_code basic_auth",
   ],
-  [secret("cookie", { deep: false }), "cookie cookies session_cookie cookie_header"],
+  [secret("cookie"), "cookie cookies session_cookie cookie_header"],
   [secret("credentials"), "credential credentials creds"],
   [
     secret("recovery_code"),
@@ -110,7 +112,7 @@ const phrases = new Map<string, KeyVerdict>(
 const harmlessTokens = new Set(
   (
     "page next previous prev continuation pagination cursor sync delta skip resume change history " +
-    "watch cancel cancellation fencing claim lease idempotency correlation stop eos bos pad unk " +
+    "watch cancel cancellation fencing lock claim lease idempotency correlation stop eos bos pad unk " +
     "mask sep cls prompt completion input output total max min design color"
   ).split(" "),
 );
@@ -124,6 +126,20 @@ const questions = new Set(
 const publicWords = new Set(["public", "publishable", "anon"]);
 
 const identifierEndings = new Set("id ids uuid guid ref refs reference".split(" "));
+
+const numberEndings = new Set("number numbers no nr num code".split(" "));
+
+/** What is numbered like this is no card. */
+const numbered = new Set(
+  (
+    "order invoice receipt customer client member contract policy case ticket booking reservation shipment parcel " +
+    "package tracking delivery article part product item serial batch lot meter document purchase"
+  ).split(" "),
+);
+
+const longNumbers = new Set(
+  "barcode ean gtin upc isbn imei iccid serial sku waybill tracking reading".split(" "),
+);
 
 const harmlessEndings = new Set(
   (
@@ -207,6 +223,8 @@ function nameVerdict(key: string): KeyVerdict {
   const embedded = asks ? undefined : embeddedKeyKind(all);
   if (embedded !== undefined) return Object.freeze({ ...nothing, plain: false, embedded });
   if (identifierEndings.has(last)) return identifier;
+  if (longNumbers.has(last)) return longNumber;
+  if (numberEndings.has(last) && numbered.has(words.at(-2) ?? "")) return longNumber;
   return harmlessEndings.has(last) ? harmless : nothing;
 }
 

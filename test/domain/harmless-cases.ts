@@ -97,6 +97,26 @@ export const harmless: [string, unknown][] = [
   ["16 digits that are no card", { n: "4111111111111112" }],
   ["16 digits with a checksum that no card begins with", { n: "2000000000000006" }],
   ["card-like order id", { order_id: "4111111111111111", orderId: 4111111111111111 }],
+  [
+    "card-like numbers of other things",
+    { order_number: "4111111111111111", customerNo: 4111111111111111, barcode: "4111111111111111" },
+  ],
+  ["lock token", { lock_token: "17" }],
+  ["a pin of a board", { gpio_pin: 4, pin: 17 }],
+  [
+    "name and value",
+    {
+      fields: [
+        { name: "colour", value: "red" },
+        { key: "size", value: "XL" },
+      ],
+    },
+  ],
+  ["name and value of a page", { params: [{ name: "page_token", value: "CAUQAA" }] }],
+  ["times", { at: "2026-11-19T01:43:33.123456789Z", until: "2026-11-19T01:43:33+01:00" }],
+  ["uuid, many", { ids: Array.from({ length: 9 }, () => "018f3b1e-7c2a-7def-8a1b-2c3d4e5f6a7b") }],
+  ["a setting that is no secret", { line: "NEXT_TOKEN=a1b2c3d4e5f6g7 MAX_TOKENS = 4096" }],
+  ["a cookie in prose", { note: "Cookie: they are chocolate" }],
   ["long number with a fraction", { n: "0.4111111111111111" }],
   ["phone number", { phone: "+49 30 1234 5678 9012" }],
   ["isbn", { isbn: "978-3-16-148410-0" }],
