@@ -56,7 +56,7 @@ const mostHandedAhead = 4_000;
 
 /** How many jobs others may give it in one go, and how many it may have then that are not settled. */
 export const handedTo = (concurrency: number, runMs: number) => ({
-  atOnce: roomFor(concurrency, runMs, 0),
+  atOnce: Math.min(mostPerClaim, concurrency + aheadOf(concurrency, runMs)),
   most: concurrency + aheadOf(concurrency, runMs, mostHandedAhead),
 });
 
