@@ -8,6 +8,7 @@ import type { Claimed, ClaimHint } from "./claimed.ts";
 import type { FlowStore, LaneClaimed, LaneClaimRequest } from "./flow.ts";
 import type { Label } from "./label.ts";
 import type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
+import type { LeaseSession } from "./lease.ts";
 import type { HandedClaim, Handover, Listener, Offer, Seen } from "./offer.ts";
 import type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 import type { ServiceStore } from "./service.ts";
@@ -18,6 +19,7 @@ import type { NotifierSession, WebhookStore } from "./webhook.ts";
 
 export type { Claimed, ClaimHint } from "./claimed.ts";
 export type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
+export type { LeaseSession, Renewal } from "./lease.ts";
 export type { FreshJobs, HandedClaim, Handover, Listener, Offer, Seen } from "./offer.ts";
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 export type { Settled, Settlement } from "./settlement.ts";
@@ -99,16 +101,6 @@ export interface Turn {
 export interface Turned extends Claimed {
   /** The completions that took effect; null: all of them. Others were superseded, or are repeats. */
   readonly completed: ReadonlySet<string> | null;
-}
-
-export interface Renewal {
-  readonly renewed: boolean;
-  /** Jobs of this lease somebody wants cancelled. */
-  readonly cancels: readonly string[];
-  /** Claims that the holder did not list and that were given back. */
-  readonly released: number;
-  /** They were made before this (seconds, by the database's clock). */
-  readonly releasedBefore: number;
 }
 
 export type CancelResult = "cancelled" | "requested" | "ended" | "unknown";
@@ -202,22 +194,6 @@ export interface WorkerSession {
   /** Texts of long payloads, in the order of their ids; those that are not there are left out. */
   payloads(ids: readonly string[]): Promise<string[]>;
   settle(settlements: readonly Settlement[], worker: string, process: string): Promise<Settled>;
-  close(): Promise<void>;
-}
-
-/** Reserved for the lease: never waits behind work. */
-export interface LeaseSession {
-  open(lease: { leaseId: string; worker: string; leaseMs: number; info: unknown }): Promise<void>;
-  /** `shared`: from now on others run beside the suspect of this claim. */
-  renew(
-    leaseId: string,
-    leaseMs: number,
-    claims: readonly string[],
-    shared?: string,
-  ): Promise<Renewal>;
-  /** Says what it would take; whether it does is for its listener to show. */
-  offer(offer: Offer): Promise<void>;
-  end(leaseId: string): Promise<void>;
   close(): Promise<void>;
 }
 
