@@ -7,10 +7,12 @@ export async function isOverWithin(
   clock: Clock,
 ): Promise<boolean> {
   const enough = new AbortController();
-  const isOver = await Promise.race([
-    ended.then(() => true),
-    clock.sleep(ms, enough.signal).then(() => false),
-  ]);
-  enough.abort();
-  return isOver;
+  try {
+    return await Promise.race([
+      ended.then(() => true),
+      clock.sleep(ms, enough.signal).then(() => false),
+    ]);
+  } finally {
+    enough.abort();
+  }
 }

@@ -4,7 +4,7 @@ import { createCategories } from "../domain/categories.ts";
 import { checkFunction, checkOptions } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import { checkFieldNames } from "../domain/payload-options.ts";
-import { isVersion } from "../domain/payload-version.ts";
+import { compareVersions, isVersion, type Upcasters } from "../domain/payload-version.ts";
 
 const functions = ["delayMs", "orderingKey", "limitKey", "classify", "run"];
 const rateFields = new Set(["limit", "windowMs", "key"]);
@@ -24,10 +24,20 @@ export function checkDefinition(given: object, known: ReadonlySet<string>): void
     throw invalid("payloadVersion must be a version such as 1.0.");
   if (upcasters !== undefined && !isUpcasters(upcasters))
     throw invalid('upcasters must be like { "1.0": { to: "1.1", up: (payload) => … } }.');
+  checkSteps(Object.entries(upcasters ?? {}), payloadVersion);
   if (waitForCommit !== undefined && typeof waitForCommit !== "boolean")
     throw invalid("waitForCommit must be true or false.");
   if (rateLimit !== undefined) checkRateLimit(rateLimit);
   checkCategory(options);
+}
+
+function checkSteps(steps: [string, { to: string }][], last: unknown): void {
+  for (const [from, { to }] of steps) {
+    if (!isVersion(from) || !isVersion(to) || compareVersions(from, to) >= 0)
+      throw invalid(`The upcaster from ${from} to ${to} must lead to a newer version.`);
+    if (isVersion(last) && compareVersions(to, last) > 0)
+      throw invalid(`The upcaster from ${from} to ${to} leads beyond payloadVersion ${last}.`);
+  }
 }
 
 function checkRateLimit(rateLimit: unknown): void {
@@ -57,7 +67,7 @@ function isSchema(value: unknown): boolean {
   return isObject(standard) && typeof standard.validate === "function";
 }
 
-const isUpcasters = (value: unknown): boolean =>
+const isUpcasters = (value: unknown): value is Upcasters =>
   isObject(value) &&
   Object.values(value).every(
     (one) => isObject(one) && typeof one.to === "string" && typeof one.up === "function",

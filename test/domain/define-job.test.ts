@@ -31,6 +31,13 @@ const wrong: readonly (readonly [string, unknown])[] = [
   ["a version that is a number", { type, payloadVersion: 1 }],
   ["a version with one part", { type, payloadVersion: "2" }],
   ["upcasters that are functions", { type, upcasters: { "1.0": (p: unknown) => p } }],
+  ["an upcaster that leads nowhere", { type, upcasters: { "1.0": { to: "1.0", up: String } } }],
+  ["an upcaster that leads back", { type, upcasters: { "1.1": { to: "1.0", up: String } } }],
+  ["an upcaster from no version", { type, upcasters: { x: { to: "2.0", up: String } } }],
+  [
+    "an upcaster beyond the version",
+    { type, payloadVersion: "2.0", upcasters: { "1.0": { to: "3.0", up: String } } },
+  ],
   ["a rate limit without a key", { type, rateLimit: { limit: 1, windowMs: 1_000 } }],
   ["a rate limit that is null", { type, rateLimit: null }],
   [

@@ -133,6 +133,19 @@ describe("maxRuntimeMs", () => {
     expect(runs[0]?.signal.reason.cause).toBe("max_runtime");
   });
 
+  it("counts a run that blocked its process for longer, and came back with a result, as a failure", async () => {
+    const { millrace } = instances;
+    const { job } = started(
+      () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40),
+      { maxRuntimeMs: 30, maxAttempts: 1 },
+    );
+    await instances.work([job]);
+    const { id } = await millrace.enqueue(job, 1);
+    const ended = await millrace.waitFor(id);
+    expect(ended).toMatchObject({ state: "dead", attempt: 1 });
+    expect(ended.error?.message).toContain("longer than 30 ms");
+  });
+
   it("leaves a handler behind that ignores its signal", async () => {
     // Without a reclaimer at work: the worker is to say it itself.
     const millrace = await instances.connect({ reclaimMs: 600_000 });

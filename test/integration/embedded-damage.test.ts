@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { startEmbedded } from "../../src/store/postgres/embedded.ts";
 import { Workplace } from "../support/embedded.ts";
 import { refusal } from "../support/instance.ts";
+import { until } from "../support/until.ts";
 
 let place: Workplace;
 
@@ -32,4 +33,20 @@ test("a cluster that is damaged is left alone, and the error says which and what
   for (const part of ["did not start", cluster, "backup", "move it away"])
     expect(message).toContain(part);
   expect((await readFile(control))[0]).toBe(7);
+});
+
+test("the last process does not wait for ever for a server that stands still", async () => {
+  const holder = place.hold();
+  await holder.opened();
+  const pid = await place.postmasterPid();
+  if (pid === undefined) throw new Error("there is no server");
+  process.kill(pid, "SIGSTOP");
+  try {
+    await holder.stop();
+    expect(await place.isStopped()).toBe(false);
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+  // Its keeper has not forgotten.
+  await until("the server has stopped", () => place.isStopped());
 });

@@ -6,7 +6,8 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { MillraceError } from "../../domain/errors.ts";
-import { longestTimerMs } from "../../runtime/clock.ts";
+import { longestTimerMs, systemClock } from "../../runtime/clock.ts";
+import { isOverWithin } from "../../runtime/is-over-within.ts";
 import { type Layout, readIfThere } from "./embedded-layout.ts";
 
 export interface KeeperState {
@@ -22,7 +23,7 @@ export interface Membership {
   readonly others: readonly number[];
   /** Settles when the keeper is gone, or when we left. */
   readonly ended: Promise<void>;
-  /** Settles after the server has stopped if we were the last one, at once otherwise. */
+  /** Settles after the server has stopped, or does not, if we were the last one, at once otherwise. */
   leave(): Promise<void>;
 }
 
@@ -86,12 +87,15 @@ async function introduce(
   return { port: answer.ready, others };
 }
 
+/** A server that stands still is stopped by its keeper when it can be, whether or not somebody waits. */
+const leaveWithinMs = 10_000;
+
 async function leave(socket: Socket): Promise<void> {
   if (socket.closed) return;
   socket.ref();
   const closed = once(socket, "close");
   socket.end();
-  await closed;
+  if (!(await isOverWithin(closed, leaveWithinMs, systemClock))) socket.unref();
 }
 
 function proofOf(password: string, text: string): string {
