@@ -1,6 +1,7 @@
 // Keeps package-lock.json whole. npm leaves a package for another platform out of the lockfile when
 // the registry does not serve it, and `npm ci` then refuses the lockfile; so every optional
-// dependency that some package names has an entry, whether or not it could be fetched here.
+// dependency that some package names has an entry, whether or not it could be fetched here. And whoever
+// uses Millrace gets nothing that does not run on the oldest Node we name: npm would warn, or refuse.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -8,7 +9,8 @@ import { repositoryRoot } from "./checker.mjs";
 
 const help = `Usage: node scripts/lockfile.mjs [--write]
 
-Fails when a package-lock.json leaves out a package for some platform.
+Fails when a package-lock.json leaves out a package for some platform, or has one for
+our users that does not run on the oldest Node of package.json.
 
   --write   add what is missing (run it after every npm install that changes the lockfile)
   --help    this text
@@ -42,6 +44,30 @@ function main() {
 
   for (const folder of [".", "bench"])
     checkLockfile(join(folder, "package-lock.json"), values.write);
+  checkEngines();
+}
+
+function checkEngines() {
+  const { packages } = JSON.parse(readFileSync(join(repositoryRoot, "package-lock.json"), "utf8"));
+  const oldest = versionOf(packages[""].engines.node);
+  for (const [path, { dev, engines }] of Object.entries(packages)) {
+    if (dev || path === "" || runsOn(oldest, engines?.node ?? "*")) continue;
+    console.log(`${path} wants Node ${engines.node}; our users may have ${oldest.join(".")}`);
+    process.exitCode = 1;
+  }
+}
+
+const versionOf = (text) => [0, 1, 2].map((at) => Number(text.match(/\d+/g)?.[at] ?? 0));
+
+/** Of ranges such as `^18.20.0 || >=20.10`. */
+function runsOn(version, range) {
+  return range.split("||").some((some) => {
+    const from = versionOf(some);
+    if (some.includes("^") && from[0] !== version[0]) return false;
+    if (!/[\^>*]/.test(some)) return from[0] === version[0];
+    const at = [0, 1, 2].find((part) => version[part] !== from[part]);
+    return at === undefined || version[at] > from[at];
+  });
 }
 
 function checkLockfile(name, write) {
