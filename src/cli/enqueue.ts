@@ -68,7 +68,7 @@ export const enqueue: Command = {
   },
   async run(values: Values, terminal: Terminal, words: readonly string[]): Promise<number> {
     const [type, payloadText = "{}", extra] = words;
-    if (type === undefined) throw new UsageError("Which type of job?");
+    if (type === undefined || type === "") throw new UsageError("Which type of job?");
     if (extra !== undefined)
       throw new UsageError(`"${extra}" is one word too many: put the payload in quotes.`);
     const waitMs = durationOption(values, "wait");

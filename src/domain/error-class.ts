@@ -44,10 +44,12 @@ export class JobFailure extends Error {
     message: string,
     options: { cause?: unknown; retryAfterMs?: number } = {},
   ) {
-    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    // null is as good as none: what went wrong must not be hidden by how it is told.
+    const { cause, retryAfterMs } = options ?? {};
+    super(message, cause === undefined ? {} : { cause });
     this.name = "JobFailure";
     this.class = errorClass;
-    this.retryAfterMs = waitOf(options.retryAfterMs);
+    this.retryAfterMs = waitOf(retryAfterMs);
   }
 
   get [thrownKind](): ThrownKind {

@@ -201,6 +201,12 @@ describe("a classifier", () => {
     }
   });
 
+  it("may be told with null for its options", () => {
+    const failure = new RateLimitedError("slow down", null as never);
+    expect(failure).toMatchObject({ class: "rate_limited", message: "slow down" });
+    expect(failure.cause).toBeUndefined();
+  });
+
   it("is not needed for a failure of a class that there is not", () => {
     const odd = new JobFailure("often" as "transient", "x");
     expect(outcomeOfFailure(run, odd, context)).toMatchObject({ error: { class: "retryable" } });

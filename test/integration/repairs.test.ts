@@ -166,7 +166,7 @@ describe("every repair", () => {
   it("needs a reason", async () => {
     const { millrace } = instances;
     const { id, job } = await deadLetter();
-    for (const reason of ["", "  ", "x".repeat(2_001), undefined as never]) {
+    for (const reason of ["", "  ", "x".repeat(2_001), "x\ud800y", undefined as never]) {
       expect((await refusal(millrace.reprocess(id, reason))).code).toBe("REASON_REQUIRED");
       expect((await refusal(millrace.discard(id, reason))).code).toBe("REASON_REQUIRED");
       expect((await refusal(millrace.delete(id, reason))).code).toBe("REASON_REQUIRED");
