@@ -69,6 +69,8 @@ async function showsEverything(dataDir: string): Promise<void> {
     expect(seen("weight")).toEqual(new Set([0, 5, 10]));
     const [dead] = await millrace.deadLetters();
     expect(dead).toMatchObject({ type: "import.account", error: { class: "non_retryable" } });
+    // Whoever starts next fires what is due, and would find one job more than was there.
+    for (const { id } of triggers) await millrace.triggers.disable(id);
   } finally {
     await millrace.stop();
   }
