@@ -7,8 +7,9 @@ import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createCertificate } from "../support/certificate.ts";
+import { freePort } from "../support/free-port.ts";
 import { createDatabase, startServer, type TestServer } from "../support/postgres.ts";
-import { freePort, type RedisServer, startRedis } from "../support/redis-server.ts";
+import { type RedisServer, startRedis } from "../support/redis-server.ts";
 import { createUserProject, type UserProject } from "../support/user-project.ts";
 
 const password = "p@ss/word";

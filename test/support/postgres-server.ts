@@ -4,7 +4,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -14,6 +13,7 @@ import {
   serverEnvironment,
 } from "../../src/store/postgres/embedded-binaries.ts";
 import { chooseServerUser } from "../../src/store/postgres/embedded-user.ts";
+import { freePort } from "./free-port.ts";
 import { until } from "./until.ts";
 
 export interface ServerOptions {
@@ -198,16 +198,6 @@ async function systemBinDirs(): Promise<string[]> {
 async function readPidFile(dataDir: string): Promise<string[]> {
   const text = await readFile(join(dataDir, "postmaster.pid"), "utf8").catch(() => "");
   return text.split("\n");
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const address = probe.address();
-  probe.close();
-  await once(probe, "close");
-  if (address === null || typeof address === "string") throw new Error("no port was given");
-  return address.port;
 }
 
 function hasExited(child: ChildProcess): boolean {

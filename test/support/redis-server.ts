@@ -4,10 +4,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient, ErrorReply } from "@redis/client";
+import { freePort } from "./free-port.ts";
 import { findRedis, type RedisBinary } from "./redis-binary.ts";
 import { until } from "./until.ts";
 
@@ -105,9 +105,9 @@ export class RedisServer {
     });
     await until("Redis answers", async () => {
       if (hasExited(shell)) throw new Error(`Redis did not start:\n${output}`);
-      return (await this.isUp()) || undefined;
+      this.#pid = Number(/^\d+/.exec(output)?.[0]);
+      return (await this.isUp()) && (await this.#isOurs());
     });
-    this.#pid = Number(/^\d+/.exec(output)?.[0]);
   }
 
   async isUp(): Promise<boolean> {
@@ -115,6 +115,12 @@ export class RedisServer {
       (answer) => answer === "PONG",
       () => false,
     );
+  }
+
+  /** Another one may have come to this port before it. */
+  async #isOurs(): Promise<boolean> {
+    const info = await this.command("INFO", "server").catch(() => "");
+    return String(info).includes(`process_id:${this.#pid}\r`);
   }
 
   async command(...args: string[]): Promise<unknown> {
@@ -168,19 +174,6 @@ async function connectTo(url: string) {
   client.on("error", () => {});
   await client.connect();
   return client;
-}
-
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const probe = createServer().listen(0, "127.0.0.1");
-    await once(probe, "listening");
-    const address = probe.address();
-    probe.close();
-    await once(probe, "close");
-    if (address === null || typeof address === "string") throw new Error("no port was given");
-    // A Cluster's nodes talk to each other on a port 10,000 above.
-    if (address.port < 55_000) return address.port;
-  }
 }
 
 function hasExited(child: ChildProcess): boolean {
