@@ -24,6 +24,7 @@ import { promote } from "./promote.ts";
 import { queues } from "./queues.ts";
 import { retention } from "./retention.ts";
 import { settle } from "./settle.ts";
+import { settleRaces } from "./settle-races.ts";
 import { shares } from "./shares.ts";
 import { type OpenStore, Stage, type Topic } from "./stage.ts";
 import { triggerCrowds } from "./trigger-crowds.ts";
@@ -44,6 +45,7 @@ const topics: Record<string, Topic> = {
   "visits of keys": laneVisits,
   "shares, ageing, throttles and rates": shares,
   settle,
+  "a settle beside others": settleRaces,
   lease,
   lapse,
   leadership,

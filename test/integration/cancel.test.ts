@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { defineJob, JobAborted, type JobContext } from "../../src/index.ts";
 import { createGate } from "../support/gate.ts";
@@ -108,6 +109,25 @@ describe("cancel", () => {
     gate.open();
     expect(await millrace.waitFor(id)).toMatchObject({ state: "cancelled" });
     expect(runs).toHaveLength(1);
+  });
+
+  it("may be asked for twice around the end of a run: what returned counts, and nothing runs for ever", async () => {
+    const { millrace } = instances;
+    const returned = new Set<string>();
+    const { job } = started(async ({ job: { id } }) => {
+      await setTimeout(2);
+      returned.add(id);
+    });
+    await instances.work([job], { concurrency: 20 });
+    const cancelTwice = async (_: unknown, i: number) => {
+      const { id } = await millrace.enqueue(job, i);
+      await setTimeout(i % 4);
+      for (let times = 0; times < 2; times++) await millrace.cancel(id);
+      const { state } = await millrace.waitFor(id);
+      expect([id, state]).toEqual([id, returned.has(id) ? "completed" : "cancelled"]);
+    };
+    for (let round = 0; round < 40; round++)
+      await Promise.all(Array.from({ length: 12 }, cancelTwice));
   });
 
   it("of a job that is not there says so", async () => {

@@ -33,21 +33,28 @@ const archiveWaiting = `waiting as (
   ),
   tenants_counted as (${countTenants("gone", "-", "gen_random_uuid()")})`;
 
+// Who asks again finds that it was asked for: a row that is changed once more only gets in the way of its end.
 const cancel = statement(
   "cancel_job",
   `with ${archiveWaiting},
+  already as (
+    select from millrace.job where id = $1 and claim_id is not null and cancel_requested
+      and ($3::text is null or meta->>'cancelReason' is not null)
+  ),
   flagged as (
     update millrace.job set cancel_requested = true,
       meta = case when $3::text is null then meta
         else (coalesce(meta::jsonb, '{}') || jsonb_build_object('cancelReason', $3::text))::json end
-    where id = $1 and claim_id is not null returning id, claim_id
+    where id = $1 and claim_id is not null
+      and (not cancel_requested or ($3::text is not null and meta->>'cancelReason' is null))
+    returning id, claim_id
   ),
   told as (
     update millrace.claim c set cancels = array_append(c.cancels, f.id) from flagged f where c.id = f.claim_id
     returning pg_notify($4::text, 'cancel ' || coalesce(c.lease_id::text, ''))
   )
-  select (select count(*) from gone)::int as gone, (select count(*) from flagged)::int as flagged,
-    (select count(*) from told)::int as told`,
+  select (select count(*) from gone)::int as gone, (select count(*) from told)::int as told,
+    ((select count(*) from flagged) + (select count(*) from already))::int as flagged`,
 );
 
 // A dead letter may be older than the history that is kept: its record is filed under today.

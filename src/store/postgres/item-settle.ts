@@ -13,6 +13,7 @@ import { noticeTexts } from "./notices.ts";
 import { settleJobs } from "./settle.ts";
 import { type Runner, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
+import { untilGone } from "./until-gone.ts";
 
 const complete = statement(
   "complete_item",
@@ -85,8 +86,6 @@ interface HeldRow {
   robot: string;
 }
 
-const mostTries = 3;
-
 export async function completeItem(
   database: Database,
   { id, token, holder }: ItemHold,
@@ -94,10 +93,14 @@ export async function completeItem(
   process: string,
 ): Promise<boolean> {
   const values = [id, token.claimId, token.claimNo, holder, result, process];
-  // A cancel requested at the same moment replaces the row: look again.
-  for (let tries = 0; tries < mostTries; tries++)
-    if ((await database.query(complete, values)).length > 0) return true;
-  return false;
+  let isCompleted = false;
+  const settle = async () => {
+    isCompleted = (await database.query(complete, values)).length > 0;
+    return new Set(isCompleted ? [id] : []);
+  };
+  const holds = async () => (await database.query(hold, values.slice(0, 4))).length > 0;
+  await untilGone([{ id, token }], settle, async () => new Set((await holds()) ? [id] : []));
+  return isCompleted;
 }
 
 export function failItem(

@@ -6,6 +6,7 @@ import { rememberDead } from "./lapsed.ts";
 import { announceRaised, raiseDeaths } from "./notifications.ts";
 import { type Runner, type RunStatement, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
+import { standing, untilGone } from "./until-gone.ts";
 
 const input = `input as materialized (
     select * from json_to_recordset($1::json) as i (id uuid, claim_id uuid, claim_no int, kind text,
@@ -183,61 +184,65 @@ interface SettleContext {
   readonly process: string;
 }
 
-const mostTries = 3;
-
-/**
- * A cancel requested at the same moment replaces the row that the statement has found, and the
- * statement passes over it: whoever is missing is looked for again before it counts as superseded.
- */
-async function settleAll(
-  settlements: readonly Settlement[],
-  run: (rows: string) => Promise<unknown[][]>,
-): Promise<Settled> {
-  const settled = new Map<string, string>();
-  let missing = settlements;
-  for (let tries = 0; missing.length > 0 && tries < mostTries; tries++) {
-    for (const [id, kind] of await run(JSON.stringify(missing.map(toRow)))) {
-      if (id !== null) settled.set(String(id), String(kind));
-    }
-    missing = missing.filter(({ id }) => !settled.has(id));
+/** Notes what took effect, and tells which. */
+function noting(settled: Map<string, string>, rows: Iterable<readonly unknown[]>): Set<string> {
+  const ids = new Set<string>();
+  for (const [id, kind] of rows) {
+    if (id === null) continue;
+    ids.add(String(id));
+    settled.set(String(id), String(kind));
   }
-  return settled;
+  return ids;
 }
+
+const textOf = (settlements: readonly Settlement[]) => JSON.stringify(settlements.map(toRow));
 
 /** The jobs that took effect, with how they ended; whoever is missing was superseded, or is a repeat. */
 export async function settleJobs(
   runner: Runner,
   settlements: readonly Settlement[],
-  context: SettleContext,
+  { worker, process }: SettleContext,
 ): Promise<Settled> {
+  const settled = new Map<string, string>();
   const source = heldStatement(settlements);
-  return settleAll(settlements, (rows) =>
-    runner.rows(source, [rows, context.worker, context.process]),
-  );
+  const settle = async (missing: readonly Settlement[]) =>
+    noting(settled, await runner.rows(source, [textOf(missing), worker, process]));
+  const look = standing((held, values) => runner.rows(held, values));
+  await untilGone(settlements, settle, look);
+  return settled;
 }
 
 /** The same inside somebody's transaction. */
 export async function settleJobsIn(
   run: RunStatement,
   settlements: readonly Settlement[],
-  context: SettleContext,
+  { worker, process }: SettleContext,
 ): Promise<Settled> {
+  const settled = new Map<string, string>();
   const source = heldStatement(settlements);
-  return settleAll(settlements, async (rows) => {
-    const settled = await run(source, [rows, context.worker, context.process]);
-    return settled.map(({ id, kind }) => [id, kind]);
-  });
+  const settle = async (missing: readonly Settlement[]) => {
+    const rows = await run(source, [textOf(missing), worker, process]);
+    return noting(
+      settled,
+      rows.map(({ id, kind }) => [id, kind]),
+    );
+  };
+  await untilGone(settlements, settle, standing(run));
+  return settled;
 }
 
-/** The same for runs whose lease is over (or whose time is), checked again in this statement. */
+/**
+ * The same for runs whose lease is over (or whose time is), checked again in this statement. Who is missing may have
+ * been renewed, or will be found at the next tick.
+ */
 export async function settleLapsedJobs(
   runner: Runner,
   leaseId: string | null,
   settlements: readonly Settlement[],
-  context: SettleContext,
+  { worker, process }: SettleContext,
 ): Promise<Settled> {
+  const settled = new Map<string, string>();
   const source = hasDeath(settlements) ? settleLapsedDeaths : settleLapsed;
-  return settleAll(settlements, (rows) =>
-    runner.rows(source, [rows, context.worker, context.process, leaseId]),
-  );
+  noting(settled, await runner.rows(source, [textOf(settlements), worker, process, leaseId]));
+  return settled;
 }

@@ -17,6 +17,7 @@ import { Habits, toJobs } from "./claimed-row.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText, statement } from "./statement.ts";
 import { countTenants } from "./tenant-count.ts";
+import { standing, untilGone } from "./until-gone.ts";
 
 /** The nth parameter of a part whose parameters come after `p` others. */
 const at = (p: number, n: number): string => `$${p + n}`;
@@ -249,18 +250,23 @@ function completedOf(rows: unknown[][]): ReadonlySet<string> | null {
 
 const none: ReadonlySet<string> = new Set();
 
-/**
- * A cancel requested meanwhile replaces the row that was to be found, and the statement passes over it:
- * whoever is missing is looked for again, by id, before it counts as superseded.
- */
+/** Whoever is missing is looked for again, by id, before it counts as superseded. */
 async function completeMissing(
   connection: Connection,
   turn: Turn,
   completed: ReadonlySet<string> | null,
 ): Promise<ReadonlySet<string> | null> {
   if (completed === null) return null;
+  const all = new Set(completed);
+  const settle = async (missing: readonly Completion[]) => {
+    const { statements, parameters } = settlingOf({ ...turn, finishedClaims: [] }, missing, false);
+    const found = completedOf(await connection.rows(statements.only, parameters));
+    const settled = found ?? new Set(missing.map(({ id }) => id));
+    for (const id of settled) all.add(id);
+    return settled;
+  };
   const missing = turn.completions.filter(({ id }) => !completed.has(id));
-  const { statements, parameters } = settlingOf({ ...turn, finishedClaims: [] }, missing, false);
-  const found = completedOf(await connection.rows(statements.only, parameters));
-  return found === null ? null : new Set([...completed, ...found]);
+  const look = standing((source, values) => connection.rows(source, values));
+  await untilGone(missing, settle, look);
+  return all;
 }
