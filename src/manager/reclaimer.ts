@@ -37,25 +37,52 @@ export function createReclaimer(options: ReclaimerOptions): Loop {
   return new Loop({ ...options, name: "reclaimer", run: () => reclaimer.round() });
 }
 
+/** Each may have waited for a lock. */
+const mostFailures = 5;
+
+/** A robot's claim is a lease of its own. */
+const keyOf = ({ leaseId, jobs }: LapsedLease): string => leaseId ?? jobs[0]?.token.claimId ?? "";
+
 class Reclaimer {
   readonly #options: ReclaimerOptions;
   #holdUntil = 0;
   #massSeen = false;
   #told: string | null = null;
+  #busy: ReadonlySet<string> = new Set();
 
   constructor(options: ReclaimerOptions) {
     this.#options = options;
   }
 
-  async round(): Promise<{ processed: number }> {
+  async round(): Promise<{ processed: number; nextMs?: number }> {
     const { session, isWanted, onReclaimed } = this.#options;
     if (!(await isWanted())) return { processed: 0 };
     if (this.#mustWait(await session.census())) return { processed: 0 };
-    let processed = 0;
-    for (const lease of await session.findLapsed()) processed += await this.#reclaim(lease);
-    await session.forgetEnded();
+    const { processed, failure } = await this.#reclaimAll(await session.findLapsed());
     if (processed > 0) onReclaimed();
-    return { processed };
+    await session.forgetEnded();
+    if (failure !== null) throw failure;
+    // One look finds so many only: there may be more.
+    return processed > 0 ? { processed, nextMs: 0 } : { processed };
+  }
+
+  /** Somebody may hold a lock on what one of them held: the others need not wait for that, and go first next time. */
+  async #reclaimAll(leases: readonly LapsedLease[]) {
+    const failed = new Set<string>();
+    const wasBusy = (lease: LapsedLease) => Number(this.#busy.has(keyOf(lease)));
+    let processed = 0;
+    let failure: unknown = null;
+    for (const lease of leases.toSorted((a, b) => wasBusy(a) - wasBusy(b))) {
+      try {
+        processed += await this.#reclaim(lease);
+      } catch (error) {
+        failure ??= error;
+        failed.add(keyOf(lease));
+        if (error instanceof MillraceError || failed.size >= mostFailures) break;
+      }
+    }
+    this.#busy = failed;
+    return { processed, failure };
   }
 
   #mustWait(census: LeaseCensus): boolean {

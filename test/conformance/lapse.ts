@@ -1,14 +1,23 @@
 import { expect, it } from "vitest";
 import type { LapsedJob } from "../../src/store/store.ts";
-import { completionOf, dead, ids, released, retried, type Topic } from "./stage.ts";
+import {
+  type ClaimOptions,
+  completionOf,
+  dead,
+  ids,
+  released,
+  retried,
+  type Topic,
+  toSettlement,
+} from "./stage.ts";
 
 export const lapse: Topic = (stage) => {
   const lapsedOf = async (leaseId: string): Promise<readonly LapsedJob[]> =>
     (await stage().upkeep.findLapsed()).find((one) => one.leaseId === leaseId)?.jobs ?? [];
-  const hold = async (count = 1, options = {}) => {
+  const hold = async (count = 1, options = {}, claim: ClaimOptions = {}) => {
     const [queueId, leaseId] = [await stage().queue(), await stage().openLease()];
     await stage().put(...stage().jobs(queueId, count, options));
-    const jobs = await stage().claim(queueId, { leaseId });
+    const jobs = await stage().claim(queueId, { leaseId, ...claim });
     const [job] = jobs;
     if (job === undefined) throw new Error("nothing was claimed");
     return { queueId, leaseId, jobs, job };
@@ -24,6 +33,26 @@ export const lapse: Topic = (stage) => {
       ...{ token: over.job.token, type: "work", attempt: 1, maxAttempts: 5, crashCount: 0 },
       ...{ timeline: [], worker: "worker", overtime: false, startedAt: over.job.startedAt },
     });
+  });
+
+  it("finds all that a lease held, however many claims that were", async () => {
+    const { queueId, leaseId, job, jobs } = await hold(600, {}, { limit: 600 });
+    await stage().sql(
+      `with split as (
+        update millrace.job set claim_id = gen_random_uuid() where claim_id = $1 returning id, claim_id
+      )
+      insert into millrace.claim (id, lease_id, job_ids) select claim_id, $2, array[id] from split`,
+      [job.token.claimId, leaseId],
+    );
+    const other = await hold();
+    await stage().endLease(leaseId);
+    const found = await lapsedOf(leaseId);
+    expect(ids(found).sort()).toEqual(ids(jobs).sort());
+    expect(await lapsedOf(other.leaseId)).toEqual([]);
+    const settlements = found.map((one) => toSettlement({ ...one, queueId }, released));
+    const settled = await stage().upkeep.settleLapsed(leaseId, settlements, stage().process);
+    expect(settled.size).toBe(600);
+    await stage().upkeep.forgetEnded();
   });
 
   it("tells beside which claim others ran, once a renewal has said so", async () => {

@@ -29,15 +29,21 @@ const forgetEmpty = statement(
   ${rememberDead("empty")}`,
 );
 
+// A lease is read whole, however many claims it has: who is charged for its end depends on all that it held.
 const find = statement(
   "find_lapsed",
-  `with over as materialized (
-    select c.id, c.lease_id, c.job_ids, coalesce(l.worker, c.robot, '?') as worker,
-      (l.expires_at >= now()) is true as alive, (l.shared_claim = c.id) is true as shared
+  `with first as materialized (
+    select c.id, case when l.expires_at >= now() then null else c.lease_id end as dead_lease
     from millrace.claim c left join millrace.lease l on l.id = c.lease_id
     where (c.lease_id is not null and (l.id is null or l.expires_at < now()))
       or c.expires_at < now() or c.deadline < now()
     order by c.created_at limit 500
+  ),
+  over as materialized (
+    select c.id, c.lease_id, c.job_ids, coalesce(l.worker, c.robot, '?') as worker,
+      (l.expires_at >= now()) is true as alive, (l.shared_claim = c.id) is true as shared
+    from millrace.claim c left join millrace.lease l on l.id = c.lease_id
+    where c.id in (select id from first) or c.lease_id in (select dead_lease from first)
   )
   select o.lease_id, o.worker, o.alive, o.shared, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
     j.crash_count, j.timeline, j.started_at, j.correlation_id
