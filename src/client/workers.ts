@@ -21,6 +21,7 @@ import type { Listener, Notice, Queue, Store } from "../store/store.ts";
 import { Executor } from "../worker/executor.ts";
 import { type AnyJobDefinition, checkName, checkNumber } from "../worker/job-definition.ts";
 import { type DefaultHandler, Registry } from "../worker/registry.ts";
+import { Suspicion } from "../worker/suspicion.ts";
 import { Worker } from "../worker/worker.ts";
 import type { Breakers } from "./breakers.ts";
 import type { QueueCache } from "./queue-cache.ts";
@@ -89,9 +90,11 @@ export class Workers {
   #upkeep: Upkeep | null = null;
   #listener: Promise<Listener> | null = null;
   #settledBefore = 0;
+  readonly #suspicion: Suspicion;
 
   constructor(options: WorkersOptions) {
     this.#options = options;
+    this.#suspicion = new Suspicion(options.clock);
     options.broker?.onPut((queueId) => {
       for (const worker of this.#running) worker.hinted(queueId);
     });
@@ -229,6 +232,7 @@ export class Workers {
         this.#created.delete(worker);
         this.#running.delete(worker);
       },
+      suspicion: this.#suspicion,
       clock,
       random,
       events,

@@ -116,10 +116,13 @@ interface LapsedRun {
   readonly crashCount: number;
   /** Others ran beside the suspect, if it is one. */
   readonly shared: boolean;
+  /** It is known to be the doing of somebody under another lease of its process. */
+  readonly spared: boolean;
 }
 
 /** A crash charges the suspect its process held, or, when it held none or one that had company, every job it held. */
 export function lapseCharges(held: readonly LapsedRun[]): LapseCharge[] {
+  if (held.some(({ spared }) => spared)) return held.map(() => "spared");
   const suspects = held.filter(({ crashCount }) => crashCount > 0);
   const isCertain = suspects.length > 0 && !suspects.some(({ shared }) => shared);
   return held.map(({ crashCount }) => (isCertain && crashCount === 0 ? "spared" : "charged"));

@@ -12,15 +12,22 @@ export interface Renewal {
   readonly releasedBefore: number;
 }
 
+/** What a death of the process would mean from now on; what is left out stays as it was. */
+export interface LeaseMark {
+  /** Others run beside the suspect of this claim. */
+  readonly shared?: string;
+  /** A suspect of another worker in this process runs alone: what this lease holds is not to blame. */
+  readonly spared?: boolean;
+}
+
 /** Reserved for the lease: never waits behind work. */
 export interface LeaseSession {
   open(lease: { leaseId: string; worker: string; leaseMs: number; info: unknown }): Promise<void>;
-  /** `shared`: from now on others run beside the suspect of this claim. */
   renew(
     leaseId: string,
     leaseMs: number,
     claims: readonly string[],
-    shared?: string,
+    mark?: LeaseMark,
   ): Promise<Renewal>;
   /** Says what it would take; whether it does is for its listener to show. */
   offer(offer: Offer): Promise<void>;

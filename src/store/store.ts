@@ -19,7 +19,7 @@ import type { NotifierSession, WebhookStore } from "./webhook.ts";
 
 export type { Claimed, ClaimHint } from "./claimed.ts";
 export type { LeaderSession, Leadership, WorkerPresence } from "./leadership.ts";
-export type { LeaseSession, Renewal } from "./lease.ts";
+export type { LeaseMark, LeaseSession, Renewal } from "./lease.ts";
 export type { FreshJobs, HandedClaim, Handover, Listener, Offer, Seen } from "./offer.ts";
 export type { Queue, QueueCounts, QueueSettings } from "./queue.ts";
 export type { Settled, Settlement } from "./settlement.ts";

@@ -19,6 +19,8 @@ export interface LapsedJob {
   readonly overtime: boolean;
   /** Whichever of its claim is a suspect, others ran beside it. */
   readonly shared: boolean;
+  /** A suspect of another worker in its process ran alone. */
+  readonly spared: boolean;
 }
 
 export interface LapsedLease {

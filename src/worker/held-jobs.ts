@@ -29,6 +29,11 @@ export class HeldJobs {
   readonly #claims = new Map<string, number>();
   #finished: string[] = [];
   #suspects = 0;
+  readonly #onSuspectGone: (held: HeldJob) => void;
+
+  constructor(onSuspectGone: (held: HeldJob) => void = () => {}) {
+    this.#onSuspectGone = onSuspectGone;
+  }
 
   get size(): number {
     return this.#jobs.length;
@@ -80,7 +85,10 @@ export class HeldJobs {
     if (place === null) return;
     this.#jobs.remove(place);
     held.place = null;
-    if (job.crashCount > 0) this.#suspects--;
+    if (job.crashCount > 0) {
+      this.#suspects--;
+      this.#onSuspectGone(held);
+    }
     const { claimId } = job.token;
     const left = (this.#claims.get(claimId) ?? 1) - 1;
     if (left > 0) this.#claims.set(claimId, left);

@@ -4,11 +4,13 @@ import type { LaneClaimRequest } from "../store/flow.ts";
 import type { WorkerSession } from "../store/store.ts";
 import type { HeldJob, HeldJobs } from "./held-jobs.ts";
 import type { LaneFetcher } from "./lane-fetcher.ts";
+import type { Suspicion } from "./suspicion.ts";
 
 export interface LaneTurnsOptions {
   readonly session: WorkerSession;
   readonly lanes: LaneFetcher;
   readonly held: HeldJobs;
+  readonly suspicion: Pick<Suspicion, "isHeld">;
   readonly leaseId: () => string;
   readonly room: () => number;
   /** The same for controlled queues. */
@@ -40,8 +42,8 @@ export class LaneTurns {
   }
 
   next(): LaneClaimRequest | null {
-    const { lanes, held, leaseId, laneRoom } = this.#options;
-    return lanes.isDue ? lanes.next(leaseId(), laneRoom(), !held.holdsSuspect) : null;
+    const { lanes, suspicion, leaseId, laneRoom } = this.#options;
+    return lanes.isDue ? lanes.next(leaseId(), laneRoom(), !suspicion.isHeld) : null;
   }
 
   async claim(request: LaneClaimRequest): Promise<HeldJob[]> {

@@ -5,7 +5,7 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
 import { Loop } from "../runtime/loop.ts";
 import type { Service } from "../runtime/service.ts";
-import type { LeaseSession } from "../store/store.ts";
+import type { LeaseMark, LeaseSession } from "../store/store.ts";
 
 export interface LeaseKeeperOptions {
   readonly session: LeaseSession;
@@ -32,7 +32,9 @@ export class LeaseKeeper implements Service {
   #renewedAt = Number.NEGATIVE_INFINITY;
   #renewing: Promise<void> | null = null;
   #releasedBefore = 0;
-  #sharing: { readonly claimId: string; readonly told: () => void } | null = null;
+  /** What is to be stored with the next renewal, and who waits for that. */
+  #marks: { readonly mark: LeaseMark; readonly told: () => void }[] = [];
+  #isEnded = false;
 
   constructor(options: LeaseKeeperOptions) {
     this.#options = options;
@@ -67,6 +69,8 @@ export class LeaseKeeper implements Service {
   }
 
   async stop(): Promise<void> {
+    this.#isEnded = true;
+    this.#tell();
     await this.#loop.stop();
   }
 
@@ -104,12 +108,18 @@ export class LeaseKeeper implements Service {
     await this.#options.session.close();
   }
 
-  /** Says with a renewal that others run beside this claim's suspect; resolves when that is stored, or does not matter. */
-  share(claimId: string): Promise<void> {
+  /** Resolves when a renewal has stored it, or when it does not matter: without a lease nothing is held. */
+  mark(mark: LeaseMark): Promise<void> {
+    if (this.#leaseId === "" || this.#isEnded) return Promise.resolve();
     return new Promise((told) => {
-      this.#sharing = { claimId, told };
+      this.#marks.push({ mark, told });
       this.wake();
     });
+  }
+
+  #tell(marks = this.#marks): void {
+    this.#marks = this.#marks.slice(marks.length);
+    for (const { told } of marks) told();
   }
 
   wake(): void {
@@ -131,12 +141,10 @@ export class LeaseKeeper implements Service {
     const sentAt = clock.monotonic();
     // While its answer is not known, neither is what it gave back.
     this.#releasedBefore = Number.POSITIVE_INFINITY;
-    const sharing = this.#sharing;
-    const renewal = await session.renew(leaseId, leaseMs, heldClaims(), sharing?.claimId);
-    if (sharing !== null && this.#sharing === sharing) {
-      this.#sharing = null;
-      sharing.told();
-    }
+    const marks = [...this.#marks];
+    const mark = Object.assign({}, ...marks.map((one) => one.mark));
+    const renewal = await session.renew(leaseId, leaseMs, heldClaims(), mark);
+    this.#tell(marks);
     if (!renewal.renewed) {
       this.#leaseId = "";
       this.#options.onLost(leaseId);

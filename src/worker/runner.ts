@@ -9,7 +9,7 @@ import { type HeldJob, type HeldJobs, runningJob } from "./held-jobs.ts";
 import { Line } from "./line.ts";
 import { RunTimes } from "./room.ts";
 import type { Settler } from "./settler.ts";
-import { isSuspect, Suspicion, type SuspicionOptions } from "./suspicion.ts";
+import { isSuspect, type Member, type Suspicion } from "./suspicion.ts";
 
 export interface RunnerOptions {
   readonly executor: Executor;
@@ -19,7 +19,9 @@ export interface RunnerOptions {
   /** False while it is not known whether the jobs are still ours. */
   readonly mayStart: () => boolean;
   readonly onEnded: () => void;
-  readonly share: SuspicionOptions["share"];
+  readonly suspicion: Suspicion;
+  /** What a death would mean, as the lease tells it. */
+  readonly mark: Member["mark"];
   readonly clock: Clock;
   readonly events: Events;
 }
@@ -32,7 +34,7 @@ export class Runner {
   #waiting: HeldJob[] = [];
   #running = 0;
   #starting = false;
-  readonly #suspicion: Suspicion;
+  readonly #member: Member;
   /** Runs that did not end at once, the oldest first. */
   readonly #underWay = new Line<HeldJob>();
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -41,11 +43,16 @@ export class Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    const onChanged = () => {
-      this.startWaiting();
-      options.onEnded();
+    this.#member = {
+      running: () => this.#running,
+      holdsSuspect: () => options.held.holdsSuspect,
+      mark: options.mark,
+      changed: () => {
+        this.startWaiting();
+        options.onEnded();
+      },
     };
-    this.#suspicion = new Suspicion({ ...options, onChanged });
+    options.suspicion.join(this.#member);
   }
 
   /** Jobs that run or wait for a slot. */
@@ -62,7 +69,7 @@ export class Runner {
   }
 
   get isReserved(): boolean {
-    return this.#suspicion.isReserved;
+    return this.#options.suspicion.isReserved;
   }
 
   get isFull(): boolean {
@@ -72,8 +79,15 @@ export class Runner {
   /** They take their places, a suspect the first; `startWaiting` starts them. */
   accept(jobs: readonly HeldJob[]): void {
     this.#waiting.push(...jobs);
-    if (jobs.some(isSuspect))
-      this.#waiting.sort((a, b) => Number(isSuspect(b)) - Number(isSuspect(a)));
+    if (!jobs.some(isSuspect)) return;
+    this.#waiting.sort((a, b) => Number(isSuspect(b)) - Number(isSuspect(a)));
+    // Two workers of this process asked for one at the same time.
+    if (this.#options.suspicion.isHeldBesides(this.#member)) this.#releaseWaiting(isSuspect);
+  }
+
+  /** Nothing runs here any more. */
+  leave(): void {
+    this.#options.suspicion.leave(this.#member);
   }
 
   /** After a stall nothing starts until a renewal has said whose the jobs are. */
@@ -91,20 +105,20 @@ export class Runner {
     }
     this.#waiting.splice(0, next);
     this.#starting = false;
-    if (this.#suspicion.isLong) this.#releaseOthers();
+    if (this.#options.suspicion.isLong) this.#releaseWaiting((held) => !isSuspect(held));
     if (this.#waiting.length > 0 && this.#running >= concurrency) this.#watch();
   }
 
   #begins(held: HeldJob): boolean {
-    if (isSuspect(held)) return this.#suspicion.begins(held, this.#running);
+    if (isSuspect(held)) return this.#options.suspicion.begins(held, this.#member);
     return !this.isReserved;
   }
 
-  #releaseOthers(): void {
-    const others = this.#waiting.filter((held) => !isSuspect(held));
-    if (others.length === 0) return;
-    this.#waiting = this.#waiting.filter(isSuspect);
-    this.release(others);
+  #releaseWaiting(which: (held: HeldJob) => boolean): void {
+    const released = this.#waiting.filter(which);
+    if (released.length === 0) return;
+    this.#waiting = this.#waiting.filter((held) => !which(held));
+    this.release(released);
   }
 
   /** What was fetched or handed over as if runs were quick goes back when they are not. */
@@ -201,6 +215,7 @@ export class Runner {
     this.#times.note(held.job.type, durationMs);
     const isPending = this.#options.settler.add({ held, outcome, durationMs });
     this.startWaiting();
+    this.#options.suspicion.ended(this.#member);
     if (isPending) this.#options.onEnded();
   }
 }

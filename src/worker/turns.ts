@@ -17,6 +17,7 @@ import type { LaneFetcher } from "./lane-fetcher.ts";
 import { LaneTurns } from "./lane-turns.ts";
 import { SettleLane } from "./settle-lane.ts";
 import { type Ended, type Settler, toCompletion, toSettlement } from "./settler.ts";
+import type { Suspicion } from "./suspicion.ts";
 
 export interface TurnsOptions {
   readonly session: WorkerSession;
@@ -28,6 +29,7 @@ export interface TurnsOptions {
   readonly hints: HintBuffer | null;
   readonly settler: Settler;
   readonly held: HeldJobs;
+  readonly suspicion: Pick<Suspicion, "isHeld">;
   readonly leaseId: () => string;
   readonly room: () => number;
   readonly laneRoom: () => number;
@@ -177,8 +179,8 @@ export class Turns {
   }
 
   #directClaim(most: number): ClaimRequest | null {
-    const { fetcher, held, leaseId } = this.#options;
-    return fetcher.request(leaseId(), most, !held.holdsSuspect);
+    const { fetcher, leaseId, suspicion } = this.#options;
+    return fetcher.request(leaseId(), most, !suspicion.isHeld);
   }
 
   async #claimOfHints(hints: HintBuffer, most: number): Promise<ClaimRequest | null> {

@@ -20,6 +20,7 @@ import { aheadOf, handedTo, mostAheadInLanes, roomFor, roomUnasked } from "./roo
 import { Runner } from "./runner.ts";
 import { ServedQueues } from "./served-queues.ts";
 import { Settler } from "./settler.ts";
+import type { Suspicion } from "./suspicion.ts";
 import { Turns } from "./turns.ts";
 
 export interface WorkerOptions {
@@ -37,6 +38,8 @@ export interface WorkerOptions {
   readonly leaseMs: number;
   readonly renewMs: number;
   readonly drainMs: number;
+  /** Shared by the workers of this process. */
+  readonly suspicion: Suspicion;
   readonly onStopped: (isSilent: boolean) => void;
   readonly onDelayed: (delayMs: number) => void;
   readonly clock: Clock;
@@ -53,7 +56,7 @@ export class Worker implements Service {
   readonly #lanes: LaneFetcher;
   readonly #served: ServedQueues;
   readonly #hints: HintBuffer | null;
-  readonly #held = new HeldJobs();
+  readonly #held: HeldJobs;
   readonly #settler = new Settler();
   readonly #lease: LeaseKeeper;
   readonly #turns: Turns;
@@ -68,6 +71,7 @@ export class Worker implements Service {
     const { store, registry, clock, random, events } = options;
     this.#options = options;
     this.name = options.name;
+    this.#held = new HeldJobs((held) => options.suspicion.gone(held));
     const fetching = {
       types: registry.types,
       monotonic: () => clock.monotonic(),
@@ -110,9 +114,7 @@ export class Worker implements Service {
       onCancel: (ids) => this.#runner.abort("cancelled", (held) => ids.includes(held.job.id)),
       onLost: (leaseId) => this.#loseLease(leaseId),
       onRestored: () => this.#resume(),
-      clock,
-      random,
-      events,
+      ...{ clock, random, events },
     });
     this.#runner = new Runner({
       ...options,
@@ -120,7 +122,7 @@ export class Worker implements Service {
       settler: this.#settler,
       mayStart: () => this.#lease.alive,
       onEnded: () => this.#turns.wake(),
-      share: (claimId) => this.#lease.share(claimId),
+      mark: (mark) => this.#lease.mark(mark),
     });
     this.#handovers = new Handovers({
       ...options,
@@ -154,6 +156,7 @@ export class Worker implements Service {
       hints: this.#hints,
       settler: this.#settler,
       held: this.#held,
+      suspicion: options.suspicion,
       leaseId: () => this.#lease.leaseId,
       room: () => this.#room(),
       laneRoom: () => this.#room(mostAheadInLanes),
@@ -167,9 +170,7 @@ export class Worker implements Service {
       idle: () => this.#handovers.consider(),
       delayed: options.onDelayed,
       pollMs: options.pollMs,
-      clock,
-      random,
-      events,
+      ...{ clock, random, events },
     });
   }
 
@@ -242,7 +243,7 @@ export class Worker implements Service {
   }
 
   async stop(): Promise<void> {
-    this.#stopping ??= this.#stop();
+    this.#stopping ??= this.#stop().finally(() => this.#runner.leave());
     await this.#stopping;
   }
 

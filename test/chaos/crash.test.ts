@@ -150,3 +150,24 @@ test("fault 28: a long job that was there once is not made a dead letter by anot
   expect(await trial.end(long)).toMatchObject({ state: "completed", crashCount: 2 });
   expect(trial.about(poison, "start")).toHaveLength(3);
 });
+
+test("fault 28: of two workers in one process only the job that kills it is charged beyond the first time", async () => {
+  const besides = [{ type: "besides" }];
+  const innocent = await trial.enqueue({ kind: "long", ms: 3_000 }, "besides");
+  const first = await trial.start({ besides });
+  await first.writes("start");
+  const poison = await trial.enqueue({ kind: "exit" });
+  await first.ended();
+  const neighbours: string[] = [];
+  for (let crashes = 2; crashes <= 3; crashes++) {
+    const process = await trial.start({ besides });
+    neighbours.push(await trial.enqueue({ kind: "long", ms: 3_000 }, "besides"));
+    await process.ended();
+    expect(process.of("start").at(-1)?.job).toBe(poison);
+  }
+  await trial.start({ besides });
+  expect(await trial.end(poison)).toMatchObject({ state: "dead", crashCount: 3, attempt: 3 });
+  expect(await trial.end(innocent)).toMatchObject({ state: "completed", crashCount: 1 });
+  for (const id of neighbours)
+    expect(await trial.end(id)).toMatchObject({ state: "completed", crashCount: 0 });
+});

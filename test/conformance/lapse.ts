@@ -59,11 +59,26 @@ export const lapse: Topic = (stage) => {
     const [shared, alone] = [await hold(2), await hold()];
     const { leaseId, job } = shared;
     const { claimId } = job.token;
-    await stage().lease.renew(leaseId, 60_000, [claimId], claimId);
+    await stage().lease.renew(leaseId, 60_000, [claimId], { shared: claimId });
     await stage().lease.renew(leaseId, 60_000, [claimId]);
     for (const one of [shared, alone]) await stage().endLease(one.leaseId);
     expect((await lapsedOf(leaseId)).map((one) => one.shared)).toEqual([true, true]);
     expect((await lapsedOf(alone.leaseId)).map((one) => one.shared)).toEqual([false]);
+  });
+
+  it("tells that a lease is spared, until a renewal says that this is over", async () => {
+    const { leaseId, job } = await hold(2);
+    const renew = (mark = {}) => stage().lease.renew(leaseId, 60_000, [job.token.claimId], mark);
+    const spared = async () => {
+      await stage().endLease(leaseId);
+      return (await lapsedOf(leaseId)).map((one) => one.spared);
+    };
+    expect(await spared()).toEqual([false, false]);
+    await renew({ spared: true });
+    await renew();
+    expect(await spared()).toEqual([true, true]);
+    await renew({ spared: false });
+    expect(await spared()).toEqual([false, false]);
   });
 
   it("settles under a lease that is over, once", async () => {

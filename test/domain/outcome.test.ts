@@ -215,7 +215,7 @@ describe("a classifier", () => {
 
 describe("a lapsed lease", () => {
   const held = (...crashCounts: number[]) =>
-    crashCounts.map((crashCount) => ({ crashCount, shared: false }));
+    crashCounts.map((crashCount) => ({ crashCount, shared: false, spared: false }));
 
   it("charges every job when none was suspect, and otherwise the suspects only", () => {
     expect(lapseCharges(held(0, 0, 0))).toEqual(["charged", "charged", "charged"]);
@@ -224,14 +224,20 @@ describe("a lapsed lease", () => {
   });
 
   it("charges every job when a suspect had company, and not for a neighbour's sharing", () => {
-    const fresh = (shared: boolean) => ({ crashCount: 0, shared });
-    const suspect = (shared: boolean) => ({ crashCount: 1, shared });
+    const fresh = (shared: boolean) => ({ crashCount: 0, shared, spared: false });
+    const suspect = (shared: boolean) => ({ crashCount: 1, shared, spared: false });
     expect(lapseCharges([fresh(false), suspect(true)])).toEqual(["charged", "charged"]);
     expect(lapseCharges([fresh(true), suspect(false)])).toEqual(["spared", "charged"]);
   });
 
-  it("never spares everybody", () => {
-    const one = fc.record({ crashCount: fc.integer({ min: 0, max: 2 }), shared: fc.boolean() });
+  it("charges nobody when a suspect of another worker was alone in the process", () => {
+    const besides = held(0, 1, 0).map((one) => ({ ...one, spared: true }));
+    expect(lapseCharges(besides)).toEqual(["spared", "spared", "spared"]);
+  });
+
+  it("never spares everybody otherwise", () => {
+    const crashCount = fc.integer({ min: 0, max: 2 });
+    const one = fc.record({ crashCount, shared: fc.boolean(), spared: fc.constant(false) });
     fc.assert(
       fc.property(fc.array(one, { minLength: 1 }), (some) => {
         expect(lapseCharges(some)).toContain("charged");

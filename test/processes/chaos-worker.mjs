@@ -1,12 +1,13 @@
 // A worker process for the chaos tests. Its one argument is JSON:
-// { name, ledger, connect: Millrace.connect's options, work: Millrace.work's options, types }.
+// { name, ledger, connect: Millrace.connect's options, work: Millrace.work's options, types, besides: the types of a
+// second worker }.
 // Every start and end of a handler, every abort and every telling event becomes one JSON line in the
 // ledger file, an oracle that does not depend on PostgreSQL. Ends with a "stop" message.
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { defineJob, Millrace } from "../../dist/index.js";
 
-const { name, ledger, connect, work, types } = JSON.parse(process.argv[2]);
+const { name, ledger, connect, work, types, besides } = JSON.parse(process.argv[2]);
 const file = openSync(ledger, "a");
 
 function write(what, fields) {
@@ -115,9 +116,8 @@ process.on("message", async (message) => {
 // After a stop nothing may keep the process; without one, the test is gone.
 process.on("disconnect", () => setTimeout(() => process.exit(3), stopping ? 30_000 : 0).unref());
 
-await millrace.work(
-  types.map(({ type, ...options }) => defineJob({ ...options, type, run })),
-  { name, ...work },
-);
+const toJobs = (some) => some.map(({ type, ...options }) => defineJob({ ...options, type, run }));
+await millrace.work(toJobs(types), { name, ...work });
+if (besides !== undefined) await millrace.work(toJobs(besides), { name: `${name}-2`, ...work });
 ready = true;
 process.send({ ready });

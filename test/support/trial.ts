@@ -41,7 +41,7 @@ export const chaosJob = defineJob({ type: "chaos" });
 /** Short, but long enough for a busy machine with two cores. */
 export const shortLease = { leaseMs: 2_500, renewMs: 500, reclaimMs: 200, pollMs: 300 } as const;
 
-interface StartOptions extends Pick<WorkerProcessOptions, "work" | "types"> {
+interface StartOptions extends Pick<WorkerProcessOptions, "work" | "types" | "besides"> {
   readonly connect?: Options;
 }
 

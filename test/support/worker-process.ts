@@ -33,7 +33,15 @@ export interface WorkerProcessOptions {
   readonly ledger: string;
   readonly connect: Options;
   readonly work?: Omit<WorkOptions, "defaultHandler" | "name">;
-  readonly types?: readonly { type: string; maxRuntimeMs?: number; maxAttempts?: number }[];
+  readonly types?: readonly ChaosType[];
+  /** What a second worker of this process runs. */
+  readonly besides?: readonly ChaosType[];
+}
+
+interface ChaosType {
+  readonly type: string;
+  readonly maxRuntimeMs?: number;
+  readonly maxAttempts?: number;
 }
 
 /** A manager: no handlers, but what it does for the queue's health. */

@@ -41,11 +41,12 @@ const find = statement(
   ),
   over as materialized (
     select c.id, c.lease_id, c.job_ids, coalesce(l.worker, c.robot, '?') as worker,
-      (l.expires_at >= now()) is true as alive, (l.shared_claim = c.id) is true as shared
+      (l.expires_at >= now()) is true as alive, (l.shared_claim = c.id) is true as shared,
+      l.spared is true as spared
     from millrace.claim c left join millrace.lease l on l.id = c.lease_id
     where c.id in (select id from first) or c.lease_id in (select dead_lease from first)
   )
-  select o.lease_id, o.worker, o.alive, o.shared, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
+  select o.lease_id, o.worker, o.alive, o.shared, o.spared, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
     j.crash_count, j.timeline, j.started_at, j.correlation_id
   from over o cross join unnest(o.job_ids) x (id)
   cross join lateral (select * from millrace.job j where j.id = x.id and j.claim_id = o.id limit 1) j
@@ -83,6 +84,7 @@ type LapsedRow = {
   worker: string;
   alive: boolean;
   shared: boolean;
+  spared: boolean;
   id: string;
   claim_id: string;
   claim_no: number;
@@ -127,5 +129,6 @@ function toLapsedJob(row: LapsedRow): LapsedJob {
     worker: row.worker,
     overtime: row.alive,
     shared: row.shared,
+    spared: row.spared,
   };
 }

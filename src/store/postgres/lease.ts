@@ -1,6 +1,6 @@
 // A worker process's lease: one row, renewed in one statement that also lists the claims held.
 
-import type { Renewal } from "../store.ts";
+import type { LeaseMark, Renewal } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { asCoded, isRetryable } from "./failures.ts";
 import { leftTenants, moveEnded } from "./settle.ts";
@@ -21,7 +21,7 @@ const renew = statement(
   ),
   renewed as (
     update millrace.lease l set renewed_at = now(), expires_at = now() + $2::int * interval '1 ms',
-      shared_claim = coalesce($4::uuid, l.shared_claim)
+      shared_claim = coalesce($4::uuid, l.shared_claim), spared = coalesce($5::boolean, l.spared)
     from before b where l.id = b.id returning l.id, b.renewed_at as before
   )
   select (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels,
@@ -83,10 +83,16 @@ export async function renewLease(
   leaseId: string,
   leaseMs: number,
   claims: readonly string[],
-  shared?: string,
+  { shared, spared }: LeaseMark = {},
 ): Promise<Renewal> {
   type Row = { cancels: string[] | null; unlisted: string[] | null; before: number };
-  const values = [leaseId, String(leaseMs), arrayText(claims), shared ?? null];
+  const values = [
+    leaseId,
+    String(leaseMs),
+    arrayText(claims),
+    shared ?? null,
+    spared?.toString() ?? null,
+  ];
   const [row] = await connection.query<Row>(renew, values);
   if (row === undefined) return { renewed: false, cancels: [], released: 0, releasedBefore: 0 };
   const released = row.unlisted === null ? 0 : await release(connection, leaseId, row.unlisted);
