@@ -37,6 +37,7 @@ import { countedQueues, type FoundQueues, QueueCache } from "./queue-cache.ts";
 import { checkQueueSettings } from "./queue-settings.ts";
 import { Repairs, unknownJob } from "./repairs.ts";
 import { type ResultOptions, resultOf, waitForEnd } from "./result.ts";
+import { closedBy } from "./silent-server.ts";
 import { type DrainWait, Tenants } from "./tenants.ts";
 import { Triggers } from "./triggers.ts";
 import { Webhooks } from "./webhooks.ts";
@@ -85,9 +86,8 @@ export class Millrace {
     const breakers = new Breakers({ ...parts, store: store.breakers, calls: this.#calls });
     this.breakers = breakers;
     const deliver = () => this.notifications.deliver();
-    const { answers, abandon } = opened;
     this.#workers = new Workers({
-      ...{ ...parts, store, broker, breakers, deliver, answers, abandon },
+      ...{ ...parts, store, broker, breakers, deliver },
       queues: this.#queues,
     });
     this.triggers = new Triggers({ ...parts, store, queues: this.#queues, calls: this.#calls });
@@ -290,8 +290,8 @@ export class Millrace {
     const services = [...this.#managers, this.#workers];
     await Promise.all([this.notifications.close(), ...services.map((service) => service.stop())]);
     await this.breakers.stop();
-    await this.#calls.close();
-    await this.#intake.close();
+    const closing = this.#calls.close().then(() => this.#intake.close());
+    await closedBy(this.#parts, closing);
     await this.broker?.close();
     await this.#parts.opened.close();
     this.events.emit("millrace.stopped", {});

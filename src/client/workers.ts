@@ -11,9 +11,7 @@ import {
 } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { Broker } from "../queue/broker.ts";
-import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/events.ts";
-import { isOverWithin } from "../runtime/is-over-within.ts";
 import type { Log } from "../runtime/log.ts";
 import type { Tracing } from "../runtime/tracing.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
@@ -25,6 +23,7 @@ import { Suspicion } from "../worker/suspicion.ts";
 import { Worker } from "../worker/worker.ts";
 import type { Breakers } from "./breakers.ts";
 import type { QueueCache } from "./queue-cache.ts";
+import { closedBy, type Server } from "./silent-server.ts";
 import { Upkeep } from "./upkeep.ts";
 
 export interface WorkOptions {
@@ -56,10 +55,7 @@ function checkWork(definitions: readonly AnyJobDefinition[], options: WorkOption
     throw new MillraceError("OPTION_INVALID", "queues must be a list of names.");
 }
 
-/** For what a process does beside its runs; by then any of it has been answered. */
-const closeMs = 5_000;
-
-export interface WorkersOptions {
+export interface WorkersOptions extends Server {
   readonly store: Store;
   readonly config: Config;
   readonly queues: QueueCache;
@@ -69,10 +65,6 @@ export interface WorkersOptions {
   readonly tracing: Tracing | null;
   /** Makes this process deliver to webhooks, if it does not yet. */
   readonly deliver: () => void;
-  readonly answers: () => Promise<boolean>;
-  /** The server does not answer: what is asked of it fails. */
-  readonly abandon: () => void;
-  readonly clock: Clock;
   readonly random: () => number;
   readonly events: Events;
 }
@@ -185,12 +177,7 @@ export class Workers {
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all([...this.#created].map((worker) => worker.stop()));
-    const closing = this.#close();
-    const { clock, answers, abandon } = this.#options;
-    const isLate = this.#isSilent || !(await isOverWithin(closing, closeMs, clock));
-    // Nothing else in this process would be answered either. One that does answer is at work: a vacuum takes its time.
-    if (isLate && !(await answers())) abandon();
-    await closing;
+    await closedBy(this.#options, this.#close(), this.#isSilent);
   }
 
   async #close(): Promise<void> {

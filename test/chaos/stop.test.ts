@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { Millrace } from "../../src/index.ts";
+import { refusal } from "../support/instance.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
-import { Trial } from "../support/trial.ts";
+import { chaosJob, Trial } from "../support/trial.ts";
 import { until } from "../support/until.ts";
 
 let trial: Trial;
@@ -53,6 +55,20 @@ test("fault 8: stop ends although PostgreSQL stands still, long before a query i
   await proxy.close();
   await trial.start();
   for (const id of ids) expect(await trial.end(id)).toMatchObject({ state: "completed" });
+});
+
+test("fault 8: so it does in a process without a worker, and what it was asked for fails", async () => {
+  const proxy = await TcpProxy.start(trial.url);
+  const millrace = await Millrace.connect({
+    ...{ databaseUrl: proxy.url, migrate: false, logLevel: "silent" },
+    ...{ queryTimeoutMs: 3_600_000, enqueueTimeoutMs: 3_600_000 },
+  });
+  const { id } = await millrace.enqueue(chaosJob, { kind: "quick" });
+  proxy.silence();
+  const calls = [millrace.get(id), millrace.enqueue(chaosJob, { kind: "quick" })].map(refusal);
+  await millrace.stop();
+  for (const { code } of await Promise.all(calls)) expect(code).toBe("DATABASE_UNAVAILABLE");
+  await proxy.close();
 });
 
 test("fault 8: stop ends although PostgreSQL no longer answers", async () => {
