@@ -18,6 +18,8 @@ export interface LeaseMark {
   readonly shared?: string;
   /** A suspect of another worker in this process runs alone: what this lease holds is not to blame. */
   readonly spared?: boolean;
+  /** Somebody of this claim has to wait before it begins: its time does not run yet. */
+  readonly untimed?: string;
 }
 
 /** Reserved for the lease: never waits behind work. */

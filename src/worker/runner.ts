@@ -175,6 +175,17 @@ export class Runner {
     this.stored(held);
   }
 
+  /** Runs hear of it; what has not begun does not begin. */
+  cancel(ids: readonly string[]): void {
+    const isMeant = ({ job }: HeldJob) => ids.includes(job.id);
+    const waiting = this.#waiting.filter(isMeant);
+    this.#waiting = this.#waiting.filter((held) => !isMeant(held));
+    for (const held of waiting)
+      this.#options.settler.add({ held, outcome: { kind: "cancelled" }, durationMs: 0 });
+    this.abort("cancelled", (held) => isMeant(held) && !waiting.includes(held));
+    if (waiting.length > 0) this.#options.onEnded();
+  }
+
   abort(cause: Exclude<AbortCause, "max_runtime">, which: (held: HeldJob) => boolean): void {
     for (const { job } of this.#options.held.abort(cause, which)) {
       this.#options.events.emit("job.aborted", { ...runningJob(job), reason: cause });

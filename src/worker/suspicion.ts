@@ -112,7 +112,10 @@ export class Suspicion {
     const others = this.#besides(member);
     const turn = { suspect, member, startBy, timers: [], isReady: others.length === 0 };
     this.#turn = turn;
-    if (waitMs > 0) this.#after(turn, waitMs + 1, () => this.#changed());
+    if (waitMs > 0 && this.#running > 0) {
+      void member.mark({ untimed: suspect.job.token.claimId });
+      this.#after(turn, waitMs + 1, () => this.#changed());
+    }
     if (!turn.isReady) void this.#spare(turn, others);
     return turn;
   }

@@ -111,7 +111,7 @@ export class Worker implements Service {
         concurrency: options.concurrency,
       }),
       heldClaims: () => this.#held.claims,
-      onCancel: (ids) => this.#runner.abort("cancelled", (held) => ids.includes(held.job.id)),
+      onCancel: (ids) => this.#runner.cancel(ids),
       onLost: (leaseId) => this.#loseLease(leaseId),
       onRestored: () => this.#resume(),
       ...{ clock, random, events },

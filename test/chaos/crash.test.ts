@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { defineJob } from "../../src/index.ts";
 import { mostAtOnce } from "../support/ledger.ts";
 import { chaosJob, shortLease, Trial } from "../support/trial.ts";
 import { until } from "../support/until.ts";
@@ -170,4 +171,17 @@ test("fault 28: of two workers in one process only the job that kills it is char
   expect(await trial.end(innocent)).toMatchObject({ state: "completed", crashCount: 1 });
   for (const id of neighbours)
     expect(await trial.end(id)).toMatchObject({ state: "completed", crashCount: 0 });
+});
+
+test("fault 1: a crash is none of a job's failures, however short its maxRuntimeMs", async () => {
+  const types = [{ type: "chaos", maxRuntimeMs: 1_000, maxAttempts: 1 }];
+  const limited = defineJob({ type: "chaos", maxRuntimeMs: 1_000, maxAttempts: 1 });
+  await trial.start({ types: [{ type: "other" }] });
+  const victim = await trial.start({ types });
+  const { id } = await trial.millrace.enqueue(limited, { kind: "exit", once: true });
+  await victim.ended();
+  await trial.start({ types });
+  const job = await trial.end(id);
+  expect(job).toMatchObject({ state: "completed", attempt: 2, crashCount: 1 });
+  expect(job.timeline.map((entry) => entry.outcome)).toEqual(["lapsed", "completed"]);
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { defineJob, JobAborted, type JobContext } from "../../src/index.ts";
 import { createGate } from "../support/gate.ts";
 import { newQueue, refusal, useMillrace } from "../support/instance.ts";
+import { until } from "../support/until.ts";
 
 const instances = useMillrace();
 
@@ -128,6 +129,25 @@ describe("cancel", () => {
     };
     for (let round = 0; round < 40; round++)
       await Promise.all(Array.from({ length: 12 }, cancelTwice));
+  });
+
+  it("keeps a job from beginning that a worker has, but has not begun", async () => {
+    const { millrace } = instances;
+    const gate = createGate();
+    const { job, begun, runs } = started(() => gate.opened);
+    await instances.work([job]);
+    await millrace.enqueue(job, "it runs");
+    await begun;
+    await millrace.pauseQueue(job.queue);
+    const { id } = await millrace.enqueue(job, "it waits for the other");
+    // As if its process had died twice.
+    await instances.query("update millrace.job set crash_count = 2 where id = $1", [id]);
+    await millrace.resumeQueue(job.queue);
+    await until("a worker has it", async () => (await millrace.get(id))?.state === "running");
+    await millrace.cancel(id);
+    expect(await millrace.waitFor(id)).toMatchObject({ state: "cancelled" });
+    expect(runs).toHaveLength(1);
+    gate.open();
   });
 
   it("of a job that is not there says so", async () => {

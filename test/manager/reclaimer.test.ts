@@ -14,9 +14,9 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-const hold = async (jobs: number) => {
+const hold = async (jobs: number, options = {}) => {
   const [queueId, leaseId] = [await stage.queue(), await stage.openLease()];
-  await stage.put(...stage.jobs(queueId, jobs));
+  await stage.put(...stage.jobs(queueId, jobs, options));
   const held = await stage.claim(queueId, { leaseId, limit: jobs });
   return { leaseId, held, claimId: String(held[0]?.token.claimId) };
 };
@@ -67,4 +67,21 @@ test("a job that somebody has locked holds up what the others held for a moment 
   await freed(locked);
   await reclaimer.stop();
   await stranger.close();
+});
+
+test("a run that its living worker does not end is a failure, one lease after its limit", async () => {
+  const { held, claimId } = await hold(1, { maxRuntimeMs: 1_000, maxAttempts: 1 });
+  const id = String(held[0]?.id);
+  await stage.sql("update millrace.job set started_at = now() - interval '1 h' where id = $1", [
+    id,
+  ]);
+  await stage.sql("update millrace.claim set deadline = now() - interval '1 h' where id = $1", [
+    claimId,
+  ]);
+  const reclaimer = await start(50);
+  await freed(id);
+  await reclaimer.stop();
+  const job = await stage.find(id);
+  expect(job).toMatchObject({ state: "dead", attempt: 1, crashCount: 0 });
+  expect(job.error?.message).toContain("maxRuntimeMs");
 });

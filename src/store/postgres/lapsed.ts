@@ -29,20 +29,23 @@ const forgetEmpty = statement(
   ${rememberDead("empty")}`,
 );
 
-// A lease is read whole, however many claims it has: who is charged for its end depends on all that it held.
+// A lease is read whole, however many claims it has: who is charged for its end depends on all that it held. A run
+// that is too long is left to its worker for one more lease: if that is dead, its lease is over by then.
+const leaseLength = "coalesce(l.expires_at - l.renewed_at, interval '0')";
+
 const find = statement(
   "find_lapsed",
   `with first as materialized (
     select c.id, case when l.expires_at >= now() then null else c.lease_id end as dead_lease
     from millrace.claim c left join millrace.lease l on l.id = c.lease_id
     where (c.lease_id is not null and (l.id is null or l.expires_at < now()))
-      or c.expires_at < now() or c.deadline < now()
+      or c.expires_at < now() or c.deadline + ${leaseLength} < now()
     order by c.created_at limit 500
   ),
   over as materialized (
     select c.id, c.lease_id, c.job_ids, coalesce(l.worker, c.robot, '?') as worker,
       (l.expires_at >= now()) is true as alive, (l.shared_claim = c.id) is true as shared,
-      l.spared is true as spared
+      l.spared is true as spared, ${leaseLength} as lease_length
     from millrace.claim c left join millrace.lease l on l.id = c.lease_id
     where c.id in (select id from first) or c.lease_id in (select dead_lease from first)
   )
@@ -50,7 +53,7 @@ const find = statement(
     j.crash_count, j.timeline, j.started_at, j.correlation_id
   from over o cross join unnest(o.job_ids) x (id)
   cross join lateral (select * from millrace.job j where j.id = x.id and j.claim_id = o.id limit 1) j
-  where not o.alive or j.started_at + j.max_runtime_ms * interval '1 ms' < now()`,
+  where not o.alive or j.started_at + j.max_runtime_ms * interval '1 ms' + o.lease_length < now()`,
 );
 
 const forgetClaims = statement(

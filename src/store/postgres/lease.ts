@@ -23,6 +23,9 @@ const renew = statement(
     update millrace.lease l set renewed_at = now(), expires_at = now() + $2::int * interval '1 ms',
       shared_claim = coalesce($4::uuid, l.shared_claim), spared = coalesce($5::boolean, l.spared)
     from before b where l.id = b.id returning l.id, b.renewed_at as before
+  ),
+  untimed as (
+    update millrace.claim c set deadline = null from renewed r where c.id = $6::uuid and c.lease_id = r.id
   )
   select (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels,
     (select json_agg(c.id) from millrace.claim c
@@ -83,16 +86,11 @@ export async function renewLease(
   leaseId: string,
   leaseMs: number,
   claims: readonly string[],
-  { shared, spared }: LeaseMark = {},
+  { shared, spared, untimed }: LeaseMark = {},
 ): Promise<Renewal> {
   type Row = { cancels: string[] | null; unlisted: string[] | null; before: number };
-  const values = [
-    leaseId,
-    String(leaseMs),
-    arrayText(claims),
-    shared ?? null,
-    spared?.toString() ?? null,
-  ];
+  const marks = [shared ?? null, spared?.toString() ?? null, untimed ?? null];
+  const values = [leaseId, String(leaseMs), arrayText(claims), ...marks];
   const [row] = await connection.query<Row>(renew, values);
   if (row === undefined) return { renewed: false, cancels: [], released: 0, releasedBefore: 0 };
   const released = row.unlisted === null ? 0 : await release(connection, leaseId, row.unlisted);
