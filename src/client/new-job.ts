@@ -5,8 +5,9 @@ import type { Config } from "../config.ts";
 import { checkOptions, type Known, knownNames } from "../domain/check-options.ts";
 import { MillraceError } from "../domain/errors.ts";
 import type { JobMeta } from "../domain/job.ts";
+import { payloadProblem } from "../domain/payload-problems.ts";
 import { payloadError, writePayload } from "../domain/payload-rules.ts";
-import { keptVersion } from "../domain/payload-version.ts";
+import { contradicts, keptVersion } from "../domain/payload-version.ts";
 import { weightOf } from "../domain/priority.ts";
 import type { Events } from "../runtime/events.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
@@ -151,7 +152,7 @@ export function newJob(
 
 /** The payload's text, if all rules allow it. */
 export function written(
-  { type, additionalRequired }: Definition,
+  { type, additionalRequired, payloadVersion }: Definition,
   payload: unknown,
   category: string | undefined,
   { categories, payloadLimits: limits }: Config,
@@ -161,6 +162,8 @@ export function written(
     ...{ category, additionalRequired, categories, limits },
   });
   if (!check.ok || json === undefined) throw payloadError(check.errors);
+  if (payloadVersion !== undefined && contradicts(payloadVersion, payload))
+    throw payloadError([payloadProblem("payload_version_contradicted", "$.payload_version")]);
   if (check.warnings.length > 0) {
     const { sizeBytes, warnings: problems } = check;
     events.emit("job.payload_large", { type, sizeBytes, problems });

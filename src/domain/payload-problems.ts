@@ -11,6 +11,7 @@ export type PayloadProblemCode =
   | "required_invalid"
   | "correlation_id_not_uuid"
   | "payload_version_invalid"
+  | "payload_version_contradicted"
   | "unknown_category"
   | "not_an_object"
   | "reserved_field"
@@ -28,6 +29,7 @@ const words: Readonly<Record<PayloadProblemCode, string>> = {
   required_invalid: "must be a non-empty string or a number",
   correlation_id_not_uuid: "must be a UUID",
   payload_version_invalid: "must be a version such as 1.0",
+  payload_version_contradicted: "is not the payloadVersion of the job's definition",
   unknown_category: "belongs to a category that does not exist",
   not_an_object: "must be an object, because fields are required in it",
   reserved_field: "is a field of the envelope and cannot be a reference",

@@ -53,6 +53,12 @@ export function versionOf(payload: unknown): unknown {
     : defaultPayloadVersion;
 }
 
+/** Two words about how one payload is built: one of them is wrong, and nobody can know which. */
+export const contradicts = (defined: string, payload: unknown): boolean =>
+  isObject(payload) &&
+  Object.hasOwn(payload, "payload_version") &&
+  payload.payload_version !== defined;
+
 /** What is kept beside a payload: nothing for the default, which every reader assumes. */
 export function keptVersion(defined: string | undefined, payload: unknown): string | undefined {
   const version = defined ?? versionOf(payload);

@@ -101,6 +101,30 @@ describe("a payload with a schema", () => {
     expect(ended[0]?.payload).toEqual({ first: "Ada" });
   });
 
+  it("is refused when it says of its version something else than its definition", async () => {
+    const { millrace } = instances;
+    const job = (payloadVersion: string) =>
+      defineJob({ type: "versions.two", queue: newQueue(), payloadVersion });
+    for (const [defined, said] of [
+      ["2.0", "3.0"],
+      ["2.0", "1.0"],
+      ["1.0", "2.0"],
+      ["2.0", 2],
+    ] as const) {
+      const { code, details } = await refusal(
+        millrace.enqueue(job(defined), { payload_version: said }),
+      );
+      expect(code).toBe("PAYLOAD_INVALID");
+      expect(details).toMatchObject({
+        problems: [{ code: "payload_version_contradicted", path: "$.payload_version" }],
+      });
+    }
+    const two = job("2.0");
+    for (const payload of [{ payload_version: "2.0" }, {}]) await millrace.enqueue(two, payload);
+    const again = millrace.enqueueMany(two, [{}, { payload_version: "1.0" }]);
+    expect((await refusal(again)).code).toBe("PAYLOAD_INVALID");
+  });
+
   it("is of the handler's version where the handler names one, with upcasters or without", async () => {
     const { millrace } = instances;
     const queue = newQueue();

@@ -30,7 +30,8 @@ test.each([
   ["rules", { priority: () => "low", delayMs: () => 5, orderingKey: () => "k" }],
 ])("a job of a definition with %s is the same without options as with empty ones", (_, more) => {
   const definition = defineJob({ ...job, ...more });
-  for (const payload of [{ n: 1 }, { n: "2" }, null, undefined, { payload_version: "1.1" }])
+  const payload_version = definition.payloadVersion ?? "1.1";
+  for (const payload of [{ n: 1 }, { n: "2" }, null, undefined, { payload_version }])
     bothWays(definition, payload);
 });
 
