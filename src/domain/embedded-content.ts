@@ -30,6 +30,7 @@ export function embeddedKeyKind(words: readonly string[]): string | undefined {
   return keyPhrases.get(`${words.at(-2) ?? ""}_${last}`);
 }
 
+const shortestDocument = 16;
 const shortestEmbedded = 24;
 const shortestBlob = 512;
 const shortestHexBlob = 1_024;
@@ -39,19 +40,27 @@ const shortestUnspacedProse = 2_048;
 const sampleLength = 1_024;
 
 export function embeddedValueKind(value: string): string | undefined {
-  if (value.length < shortestEmbedded) return undefined;
+  if (value.length < shortestDocument) return undefined;
+  if (value.length < shortestEmbedded) return shortDocumentKind(value);
   const first = value.charCodeAt(0);
   if ((first === 100 || first === 68) && dataUri.test(value)) return "data_uri";
-  if ((first === 37 || first === 123) && startsLikeFile.test(value)) return "file_content";
+  const mayBeFile = first === 37 || first === 123 || first <= 32 || first === byteOrderMark;
+  if (mayBeFile && startsLikeFile.test(value)) return "file_content";
   if (startsLikeHeader.test(value) && isMailMessage(value)) return "mail_message";
   if (value.includes("<") && htmlDocument.test(value)) return "html_document";
   if (value.length < shortestBlob) return undefined;
   return longValueKind(value);
 }
 
+function shortDocumentKind(value: string): string | undefined {
+  if (/^\s{0,8}\{\\rtf\d/.test(value)) return "file_content";
+  return /^\s{0,8}<(?:!doctype html|html)[\s>]/i.test(value) ? "html_document" : undefined;
+}
+
 const dataUri = /^data:[\w.+/-]{0,100}(?:;[\w=.-]{1,60}){0,4};base64,/i;
 const startsLikeHeader = /^[A-Za-z][A-Za-z-]{1,40}: /;
-const startsLikeFile = /^(?:%PDF-\d|\{\\rtf\d)/;
+const byteOrderMark = 0xfeff;
+const startsLikeFile = /^\s{0,64}(?:%PDF-\d|\{\\rtf\d)/;
 const htmlDocument = /<(?:!doctype html|html[\s>]|body[\s>]|head>)/i;
 const mailHeader =
   /^(from|to|cc|subject|date|received|return-path|reply-to|mime-version|message-id|content-type|delivered-to|dkim-signature): ?\S/gim;

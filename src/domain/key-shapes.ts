@@ -11,20 +11,22 @@ export const keyShapes: Readonly<Record<string, readonly [marks: string, shape: 
     "(?<![\\w-])eyJ[\\w-]{8,}\\.(?:eyJ[\\w-]{8,}\\.|[\\w-]*\\.[\\w-]{16,}\\.[\\w-]+\\.[\\w-]{22})",
   ],
   url_credential: [
-    "token= key= secret= password= sig= nature=",
-    "[?&#](?:(?:access|refresh|id|auth|session|invite|login|magic|reset|confirmation|verification)_token|api_?key|client_secret|password|token|sig|X-Amz-Signature|X-Goog-Signature|Signature)=[\\w%.~+\\/-]{12}",
+    "token= Token= jwt= key= secret= password= sig= nature=",
+    "[?&#](?:(?:(?:access|refresh|id|auth|session|invite|login|magic|reset|confirmation|verification)_token|sessionToken|api_?key|client_secret|password|token|sig|X-Amz-Signature|X-Goog-Signature|Signature)=[\\w%.~+\\/-]{12}|(?:secret|jwt)=(?=[\\w%.~+\\/-]{0,60}\\d)[\\w%.~+\\/-]{12})|otpauth:\\/\\/[^\\s?]{0,128}\\?(?:[^\\s=&]{1,32}=[^\\s=&]{0,128}&){0,6}secret=[A-Za-z2-7]{8}",
   ],
   bearer_header: ["earer", "(?<!\\w)[Bb]earer (?=[\\w.~+\\/-]{0,60}\\d)[\\w.~+\\/-]{16}"],
   api_key_header: [
-    "Key: key: KEY: ization:",
-    "[Aa][Pp][Ii]-(?:[Kk]ey|KEY): ?(?=[\\w.~+\\/-]{0,60}\\d)[\\w.~+\\/-]{16}|[Aa]uthorization: ?(?:[Tt]oken|[Aa]pi-?[Kk]ey) [\\w.~+\\/-]{16}",
+    "Key: key: KEY: Token: token: ization:",
+    "(?:[Aa][Pp][Ii]-(?:[Kk]ey|KEY)|[Xx]-(?:[Aa]uth|[Aa]ccess|[Ss]ession|[Vv]ault|[Ff]unctions|[Ss]ubscription)-(?:[Tt]oken|[Kk]ey)): ?(?=[\\w.~+\\/-]{0,60}\\d)[\\w.~+\\/-]{16}|[Aa]uthorization: ?(?:[Tt]oken|[Aa]pi-?[Kk]ey) [\\w.~+\\/-]{16}",
   ],
   cookie_header: ["ookie:", "[Cc]ookie: ?[\\w.-]{1,64}=[^\\s;*<$[{]{8}"],
   // As in files of settings and in form bodies. Pages are turned with tokens, too.
   secret_in_text: [
-    "SECRET TOKEN _KEY IKEY SKEY EKEY client_secret access_key secret_key private_key",
-    "(?:SECRET|(?<!PAGE_|NEXT_|SYNC_)TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET_?KEY|client_secret|secret_access_key|secret_key|private_key)\\s?=\\s?[\"']?(?=[\\w+\\/.~-]{0,60}\\d)[\\w+\\/.~-]{10}",
+    "SECRET TOKEN _authToken _KEY IKEY SKEY EKEY client_secret access_key secret_key private_key",
+    "(?:SECRET|(?<!PAGE_|NEXT_|SYNC_)TOKEN|_authToken|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET_?KEY|client_secret|secret_access_key|secret_key|private_key)\\s?=\\s?[\"']?(?=[\\w+\\/.~-]{0,60}\\d)[\\w+\\/.~-]{10}",
   ],
+  // Of PostgreSQL and MySQL; others are phrases.
+  password_in_text: ["PGPASSWORD= _PWD=", "(?:PGPASSWORD|_PWD)=[^\\s;&*<$[{]{4}"],
   aws_key: ["AKIA ASIA", "(?<![A-Za-z0-9])A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Za-z0-9])"],
   github_token: [
     "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",

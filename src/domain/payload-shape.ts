@@ -6,14 +6,10 @@ import { embeddedValueKind } from "./embedded-content.ts";
 import { renderPath } from "./payload-path.ts";
 import { isPlain } from "./plain-object.ts";
 import { isPlainWords, isUuidOrStamp } from "./plain-words.ts";
-import {
-  isForbiddenKey,
-  isStandIn,
-  judgeKey,
-  judgeKeyAt,
-  type KeyVerdict,
-} from "./sensitive-keys.ts";
+import { judgeKey, judgeKeyAt } from "./sensitive-keys.ts";
+import { isForbiddenKey, type KeyVerdict } from "./sensitive-names.ts";
 import { isCardNumber, secretValueKind, shortestSecret } from "./sensitive-values.ts";
+import { isStandIn } from "./stand-in.ts";
 
 export type ShapeRule =
   | "too_deep"
@@ -220,9 +216,8 @@ const harmlessNumber = 1e13;
 function visitNumber(walk: Walk, value: number, depth: number, key: KeyVerdict): void {
   if (!Number.isFinite(value)) report(walk, "non_finite_number", depth, "number");
   else if (key.secret !== undefined) {
-    const counts =
-      key.digits === "required" ? shortCode.test(String(value)) : key.digits === "counted";
-    if (counts) report(walk, "sensitive_key", depth, key.secret);
+    if (key.digits === "counted" || isCode(key, String(value)))
+      report(walk, "sensitive_key", depth, key.secret);
   } else if (value > harmlessNumber && !key.identifier && isCardNumber(String(value))) {
     report(walk, "sensitive_value", depth, "card_number");
   }
@@ -258,10 +253,17 @@ const isPlainText = (value: string): boolean =>
   value.length < shortestSecret || isPlainWords(value) || isUuidOrStamp(value);
 
 const shortCode = /^\s*\d{3,8}\s*$/;
+const postalCode = /^\s*[1-9]\d{5}\s*$/;
+
+function isCode({ digits }: KeyVerdict, value: string): boolean {
+  if (digits === "not_postal" && postalCode.test(value)) return false;
+  return digits !== "ignored" && shortCode.test(value);
+}
+
 const answer = /^\s*(?:yes|no|ok|true|false|pass|fail|passed|failed|all|none|[yn01])\s*$/i;
 
 function holdsSecret(key: KeyVerdict, value: string): boolean {
-  if (key.digits === "required") return shortCode.test(value);
+  if (key.digits === "required" || key.digits === "not_postal") return isCode(key, value);
   if (key.answers && answer.test(value)) return false;
   return value.trim() !== "" && !isStandIn(value);
 }

@@ -3,6 +3,8 @@
 // characters begins, so no character is read more than a few times.
 
 import { hasMark, keys } from "./key-shapes.ts";
+import { announcesThing, namesCard } from "./number-names.ts";
+import { settingKindIn } from "./settings-in-text.ts";
 import { Shapes } from "./shapes.ts";
 
 /** Short ones, and those with a blank in them. */
@@ -10,7 +12,7 @@ const phrases = new Shapes({
   pem: "-----BEGIN [A-Z]|PuTTY-User-Key-File-\\d",
   password_in_text: "(?<![A-Za-z0-9])(?:[Pp]assword|PASSWORD|[Pp]wd)=[^\\s;&*<$[{]{4}",
   secret_in_json:
-    "[\"'](?:password|passwd|secret|client_?[Ss]ecret|access_?[Tt]oken|refresh_?[Tt]oken|api_?[Kk]ey|private_?[Kk]ey)[\"']\\s?:\\s?[\"'][^\"'*<$[{]{4}",
+    "[\"'](?:password|passwd|secret|client_?[Ss]ecret|access_?[Tt]oken|refresh_?[Tt]oken|api_?[Kk]ey|private_?[Kk]ey)\\\\{0,7}[\"']\\s?:\\s?\\\\{0,7}[\"'][^\"'*<$[{]{4}",
 });
 
 /** As long as the shortest word that is one of the keys, or stands beside one. */
@@ -38,7 +40,7 @@ const doubtful =
 export const shortestSecret = 11;
 // What is shorter than this can only be one of a few shapes, which are cheaper to look for.
 const shortestKey = 20;
-const shortShape = /:\/\/|[Bb]asic |[?&="']|\d{4}[ .\u00a0-]?\d{4}/;
+const shortShape = /[Bb]asic |[:?&="']|\d{4}[ .\u00a0-]?\d{4}/;
 
 /**
  * `isReference` is set under keys such as `order_id`: there a long number is an identifier, and
@@ -47,7 +49,12 @@ const shortShape = /:\/\/|[Bb]asic |[?&="']|\d{4}[ .\u00a0-]?\d{4}/;
 export function secretValueKind(value: string, isReference: boolean): string | undefined {
   if (value.length < shortestSecret) return undefined;
   if (value.length < shortestKey && !shortShape.test(value)) return undefined;
-  return phrases.kindIn(value) ?? keyKindIn(value) ?? doubtfulKind(value, isReference);
+  return (
+    phrases.kindIn(value) ??
+    keyKindIn(value) ??
+    settingKindIn(value) ??
+    doubtfulKind(value, isReference)
+  );
 }
 
 const keyKindIn = (value: string): string | undefined =>
@@ -56,7 +63,7 @@ const keyKindIn = (value: string): string | undefined =>
 function doubtfulKind(value: string, isReference: boolean): string | undefined {
   doubtful.lastIndex = 0;
   for (let match = doubtful.exec(value); match !== null; match = doubtful.exec(value)) {
-    const kind = confirm(match[0], isReference);
+    const kind = confirm(match, isReference);
     if (kind !== undefined) return kind;
     // A candidate that was none may overlap the real one.
     doubtful.lastIndex = match.index + 1;
@@ -68,12 +75,17 @@ export function isCardNumber(digits: string): boolean {
   return cardPrefixAndLength.test(digits) && passesLuhn(digits);
 }
 
-function confirm(text: string, isReference: boolean): string | undefined {
+function confirm(match: RegExpExecArray, isReference: boolean): string | undefined {
+  const [text] = match;
   if (text.startsWith(":")) return blankPassword.test(text) ? undefined : "url_password";
   if (/^[Bb]/.test(text)) return holdsUserAndPassword(text) ? "basic_header" : undefined;
-  const isCard = !isReference && isCardNumber(text.replace(/[ .\u00a0-]/g, ""));
-  return isCard ? "card_number" : undefined;
+  if (!isCardNumber(text.replace(/[ .\u00a0-]/g, ""))) return undefined;
+  const before = match.input.slice(Math.max(0, match.index - longestName), match.index);
+  return (isReference && !namesCard(before)) || announcesThing(before) ? undefined : "card_number";
 }
+
+/** Of a number, in the text before it. */
+const longestName = 48;
 
 const blankPassword = /:(?:\*+|x{3,}|\$?\{[^}]*\}|<[^>]*>|\[[^\]]*\]|\$[A-Z_]+)@$/;
 

@@ -42,6 +42,12 @@ const corpus = [
     "*/",
     "1-2,",
     "data:;",
+    "password: ",
+    "password = a1\n",
+    "pw=\n",
+    "otpauth://a?a=b&",
+    "order 4000056655665556 ",
+    "4000056655665556 ",
   ],
 ].map(long);
 

@@ -53,6 +53,23 @@ export const secretsByKey: [string, unknown, string][] = [
   ["name and value", { env: [{ name: "DB_PASSWORD", value: "hunter2-x" }] }, "$.env[0].value"],
   ["key and value", { key: "client_secret", value: "hunter2-x" }, "$.value"],
   ["seed phrase", { seedPhrase: "hunter2-x" }, "$.seedPhrase"],
+  ["in French", { mot_de_passe: "hunter2-x" }, "$.mot_de_passe"],
+  ["in Dutch", { wachtwoord: "hunter2-x" }, "$.wachtwoord"],
+  ["in Swedish", { lösenord: "hunter2-x" }, '$["lösenord"]'],
+  ["in Polish", { hasło: "hunter2-x" }, '$["hasło"]'],
+  ["in Italian", { parola_d_ordine: "hunter2-x" }, "$.parola_d_ordine"],
+  ["in Russian", { пароль: "hunter2-x" }, '$["пароль"]'],
+  ["in Chinese", { user_密码: "hunter2-x" }, '$["user_密码"]'],
+  ["in Japanese", { パスワード: "hunter2-x" }, '$["パスワード"]'],
+  ["recovery phrase", { recovery_phrase: "hunter2-x" }, "$.recovery_phrase"],
+  ["security answer", { securityAnswer: "hunter2-x" }, "$.securityAnswer"],
+  ["card number in German", { kartennummer: "4111111111111111" }, "$.kartennummer"],
+  ["AES key", { aes_key: "hunter2-x" }, "$.aes_key"],
+  ["subscription key", { subscription_key: "hunter2-x" }, "$.subscription_key"],
+  ["secret key base", { secret_key_base: "hunter2-x" }, "$.secret_key_base"],
+  ["pin code", { pin_code: "9182" }, "$.pin_code"],
+  ["pin code of a card", { card_pin_code: "918273" }, "$.card_pin_code"],
+  ["pin of six digits", { pin: "918273" }, "$.pin"],
 ];
 
 export const secretsByShape: [string, string, string][] = [
@@ -157,6 +174,34 @@ export const secretsByShape: [string, string, string][] = [
   ["visa after another number", "4322 4111 1111 1111 1111", "card_number"],
   ["mastercard with dashes", "5555-5555-5555-4444", "card_number"],
   ["american express", "3782 822463 10005", "card_number"],
+  ["visa behind an order", "Order 17 paid with card 4000056655665556", "card_number"],
+  ["setting of postgres", "run PGPASSWORD=S3cretPw9x psql", "password_in_text"],
+  ["setting of mysql", "MYSQL_PWD=S3cretPw9x mysqldump", "password_in_text"],
+  ["setting of npm", `//registry.example.com/:_authToken=${alnum}`, "secret_in_text"],
+  ["secret in a url", `https://example.com/cb?secret=${alnum}`, "url_credential"],
+  ["jwt parameter", `https://example.com/cb?jwt=${alnum}`, "url_credential"],
+  ["session in a url", `https://example.com/cb?sessionToken=${alnum}`, "url_credential"],
+  ["session in a url, snake_case", `https://a.example/?session_token=${alnum}`, "url_credential"],
+  ["authenticator", "otpauth://totp/Acme:ann?secret=JBSWYYDPEHPKAPXP", "url_credential"],
+  ["authenticator, issuer first", "otpauth://totp/A?issuer=A&secret=JBSWY3DP", "url_credential"],
+  ["auth token in a header line", `X-Auth-Token: ${hex}`, "api_key_header"],
+  ["functions key in a header line", `GET /a\nX-Functions-Key: ${hex}`, "api_key_header"],
+  [
+    "json in a string in a string",
+    JSON.stringify(JSON.stringify({ user: "a", password: "hunter2-x" })),
+    "secret_in_json",
+  ],
+];
+
+/** Found only where they are a line of their own. */
+export const secretsByLine: [string, string, string][] = [
+  ["settings with blanks", "DB_PASSWORD = S3cretPw9x", "password_in_text"],
+  ["settings with a colon", "DB_PASSWORD: S3cretPw9x", "password_in_text"],
+  ["toml", '[database]\nuser = "app"\npassword = "S3cretPw9x"', "password_in_text"],
+  ["yaml", "database:\n  user: app\n  password: S3cretPw9x\n", "password_in_text"],
+  ["yaml with a remark", "- password: 'S3cretPw9x' # of the app", "password_in_text"],
+  ["yaml with windows line ends", "user: app\r\napi_key: S3cretPw9x\r\n", "secret_in_text"],
+  ["short setting", "pwd: a1b2c3", "password_in_text"],
 ];
 
 export const embedded: [string, unknown, string][] = [
@@ -189,11 +234,22 @@ export const embedded: [string, unknown, string][] = [
   ],
   ["pdf", { source: "%PDF-1.7\n1 0 obj << /Type /Catalog >>" }, "file_content"],
   ["rtf", { source: "{\\rtf1\\ansi Dear Ann, \\par" }, "file_content"],
+  [
+    "pdf after a byte order mark",
+    { source: "\ufeff%PDF-1.7\n1 0 obj << /Type >>" },
+    "file_content",
+  ],
+  ["pdf after blanks", { source: " \n%PDF-1.7\n1 0 obj << /Type >>" }, "file_content"],
+  ["short rtf", { source: "{\\rtf1\\ansi Hello}" }, "file_content"],
+  ["rtf after a line end", { source: "\r\n{\\rtf1\\ansi Dear Ann, \\par" }, "file_content"],
+  ["html after a byte order mark", { page: "\ufeff<html><p>Hi</p></html>" }, "html_document"],
+  ["html after a mark, plain", { page: "\ufeff<!DOCTYPE html><p>Hi" }, "html_document"],
   ["prose", { note: prose }, "long_text"],
   ["prose without blanks", { note: "委員会は火曜日に会合を開いた。".repeat(200) }, "long_text"],
 ];
 
 export const planted = [
+  "S3cretPw9x",
   "hunter2-x",
   "918273",
   "Hi Bob",

@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { findSensitive } from "../../src/domain/sensitive-content.ts";
 import { harmless } from "./harmless-cases.ts";
-import { embedded, planted, secretsByKey, secretsByShape } from "./sensitive-cases.ts";
+import {
+  embedded,
+  planted,
+  secretsByKey,
+  secretsByLine,
+  secretsByShape,
+} from "./sensitive-cases.ts";
 import { jwt } from "./sensitive-samples.ts";
 
 describe("findSensitive", () => {
@@ -17,7 +23,7 @@ describe("findSensitive", () => {
     expect(findSensitive(payload)).toMatchObject([{ path, rule: "sensitive_key" }]);
   });
 
-  test.each(secretsByShape)("finds by shape: %s", (_, value, kind) => {
+  test.each([...secretsByShape, ...secretsByLine])("finds by shape: %s", (_, value, kind) => {
     const finding = { kind, rule: "sensitive_value" };
     expect(findSensitive({ note: value })).toEqual([{ path: "$.note", ...finding }]);
     expect(findSensitive([value])).toEqual([{ path: "$[0]", ...finding }]);
@@ -35,6 +41,20 @@ describe("findSensitive", () => {
     expect(findSensitive({ n: 4111111111111111 })).toMatchObject([{ kind: "card_number" }]);
   });
 
+  test.each([
+    ...["kartennummer", "kreditkartennummer", "Karten-Nummer", "numero_tarjeta", "numéro_de_carte"],
+    ...["kaartnummer", "kortnummer", "numero_cartao", "カード番号", "信用卡号", "номер_карты"],
+    ...["nummer", "numero", "番号", "payment_number"],
+  ])("finds a card number under %s", (key) => {
+    for (const value of ["4000056655665556", 4000056655665556])
+      expect(findSensitive({ [key]: value })).toMatchObject([{ kind: "card_number" }]);
+  });
+
+  test("finds a card number that is called one under the name of an order", () => {
+    const payload = { invoice: "paid with card 4000 0566 5566 5556" };
+    expect(findSensitive(payload)).toMatchObject([{ kind: "card_number" }]);
+  });
+
   test("finds every secret of a payload", () => {
     const payload = { a: { token: "hunter2-x" }, b: [jwt], email_body: "Hi Bob" };
     const paths = findSensitive(payload).map((finding) => finding.path);
@@ -45,6 +65,7 @@ describe("findSensitive", () => {
     const payloads = [
       ...secretsByKey.map(([, payload]) => payload),
       ...secretsByShape.map(([, value]) => ({ [value]: { [`x ${value}`]: value } })),
+      ...secretsByLine.map(([, value]) => ({ [value]: value })),
       ...embedded.map(([, payload]) => payload),
     ];
     const text = JSON.stringify(payloads.map(findSensitive));
