@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Millrace } from "../../src/index.ts";
 import { refusal } from "../support/instance.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
@@ -57,18 +58,36 @@ test("fault 8: stop ends although PostgreSQL stands still, long before a query i
   for (const id of ids) expect(await trial.end(id)).toMatchObject({ state: "completed" });
 });
 
-test("fault 8: so it does in a process without a worker, and what it was asked for fails", async () => {
-  const proxy = await TcpProxy.start(trial.url);
-  const millrace = await Millrace.connect({
-    ...{ databaseUrl: proxy.url, migrate: false, logLevel: "silent" },
-    ...{ queryTimeoutMs: 3_600_000, enqueueTimeoutMs: 3_600_000 },
+describe("fault 8: in a process without a worker stop ends although PostgreSQL stands still", () => {
+  let proxy: TcpProxy;
+  let millrace: Millrace;
+  beforeEach(async () => {
+    proxy = await TcpProxy.start(trial.url);
+    millrace = await Millrace.connect({
+      ...{ databaseUrl: proxy.url, migrate: false, logLevel: "silent" },
+      ...{ queryTimeoutMs: 3_600_000, enqueueTimeoutMs: 3_600_000 },
+    });
   });
-  const { id } = await millrace.enqueue(chaosJob, { kind: "quick" });
-  proxy.silence();
-  const calls = [millrace.get(id), millrace.enqueue(chaosJob, { kind: "quick" })].map(refusal);
-  await millrace.stop();
-  for (const { code } of await Promise.all(calls)) expect(code).toBe("DATABASE_UNAVAILABLE");
-  await proxy.close();
+  afterEach(() => proxy.close());
+
+  test("with calls under way, and others behind them: they fail", async () => {
+    const { id } = await millrace.enqueue(chaosJob, { kind: "quick" });
+    proxy.silence();
+    const calls = [millrace.get(id), millrace.enqueue(chaosJob, { kind: "quick" })].map(refusal);
+    // The first is on its way by then, of which nobody tells, and this one waits behind it.
+    await delay(50);
+    calls.push(refusal(millrace.enqueueMany(chaosJob, [{ kind: "quick" }, { kind: "quick" }])));
+    await millrace.stop();
+    for (const { code } of await Promise.all(calls)) expect(code).toBe("DATABASE_UNAVAILABLE");
+  });
+
+  test("with nothing under way but what it asks by itself", async () => {
+    await millrace.enqueue(chaosJob, { kind: "quick" });
+    proxy.silence();
+    // A moment after a flush it asks who would take jobs, and nobody tells of that.
+    await delay(200);
+    await millrace.stop();
+  });
 });
 
 test("fault 8: stop ends although PostgreSQL no longer answers", async () => {

@@ -4,6 +4,7 @@
 import pg from "pg";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
+import { isOverWithin } from "../../runtime/is-over-within.ts";
 import type { PoolUse } from "../figures.ts";
 import { clientConfig } from "./client-config.ts";
 import { Connection, type ConnectionOptions, destroy } from "./connection.ts";
@@ -147,14 +148,23 @@ export class Database {
   abandon(): void {
     void this.close();
     for (const connection of [...this.#connections]) void connection.close();
-    for (const client of this.#pooled) destroy(client);
+    this.#destroyPooled();
   }
 
   async close(): Promise<void> {
     this.#ended ??= this.#pool.end();
+    const { clock } = this.#options;
+    if (!(await isOverWithin(this.#ended, goodbyeMs, clock))) this.#destroyPooled();
     await this.#ended;
   }
+
+  #destroyPooled(): void {
+    for (const client of this.#pooled) destroy(client);
+  }
 }
+
+/** How long a server may take to say goodbye to all of them. */
+const goodbyeMs = 5_000;
 
 /** Clients that tell of themselves as long as they live, those that are still connecting too. */
 function remembered(clients: Set<pg.Client>) {

@@ -127,7 +127,7 @@ export class PostgresProducer implements ProducerSession {
     tries: number,
     deadline: number,
   ): Promise<Flushed | null> {
-    const { clock, random, kind } = this.#options;
+    const { clock, random, kind, connection } = this.#options;
     if (kind === "named" && isLockTimeout(error))
       throw new MillraceError("KEY_BUSY", undefined, { cause: error });
     if (!isConnectionError(error) && !didNothing(error)) throw asCoded(error);
@@ -135,8 +135,8 @@ export class PostgresProducer implements ProducerSession {
       const flushed = await this.#resolve(jobs, deadline, error);
       if (flushed !== null) return flushed;
     }
-    if (clock.monotonic() >= deadline || (didNothing(error) && tries >= 5))
-      throw unavailable(error);
+    const isLate = connection.isClosed || clock.monotonic() >= deadline;
+    if (isLate || (didNothing(error) && tries >= 5)) throw unavailable(error);
     await clock.sleep(10 * 2 ** Math.min(tries, 6) * random());
     return null;
   }
