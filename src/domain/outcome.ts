@@ -112,20 +112,24 @@ export const maxCrashes = 3;
 
 export type LapseCharge = "charged" | "spared";
 
+/** How a suspect ran when its process died: by itself, beside others, or it had not begun. */
+export type SuspectRun = "alone" | "shared" | "not_yet";
+
 interface LapsedRun {
   readonly crashCount: number;
-  /** Others ran beside the suspect, if it is one. */
-  readonly shared: boolean;
+  readonly ran: SuspectRun;
   /** It is known to be the doing of somebody under another lease of its process. */
   readonly spared: boolean;
 }
 
-/** A crash charges the suspect its process held, or, when it held none or one that had company, every job it held. */
+/** A crash charges the suspect that ran alone in its process. Otherwise all that it held, but who had not begun. */
 export function lapseCharges(held: readonly LapsedRun[]): LapseCharge[] {
   if (held.some(({ spared }) => spared)) return held.map(() => "spared");
-  const suspects = held.filter(({ crashCount }) => crashCount > 0);
-  const isCertain = suspects.length > 0 && !suspects.some(({ shared }) => shared);
-  return held.map(({ crashCount }) => (isCertain && crashCount === 0 ? "spared" : "charged"));
+  const isCertain = held.some(({ crashCount, ran }) => crashCount > 0 && ran === "alone");
+  return held.map(({ crashCount, ran }) => {
+    const isCharged = crashCount > 0 ? ran !== "not_yet" : !isCertain;
+    return isCharged ? "charged" : "spared";
+  });
 }
 
 /** A lapsed job may run again at once: it has waited for its lease to end already. */

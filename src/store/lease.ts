@@ -14,7 +14,9 @@ export interface Renewal {
 
 /** What a death of the process would mean from now on; what is left out stays as it was. */
 export interface LeaseMark {
-  /** Others run beside the suspect of this claim. */
+  /** The suspect of this claim runs, and nothing else in this process. */
+  readonly alone?: string;
+  /** The suspect of this claim runs, and others in this process do, too. */
   readonly shared?: string;
   /** A suspect of another worker in this process runs alone: what this lease holds is not to blame. */
   readonly spared?: boolean;

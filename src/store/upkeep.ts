@@ -1,5 +1,6 @@
 // What keeps the queue healthy, as the store knows it.
 
+import type { SuspectRun } from "../domain/outcome.ts";
 import type { Timeline } from "../domain/timeline.ts";
 import type { Token } from "../domain/token.ts";
 import type { Settled, Settlement } from "./settlement.ts";
@@ -17,8 +18,8 @@ export interface LapsedJob {
   readonly worker: string;
   /** The lease is alive, but this run is longer than its maxRuntimeMs. */
   readonly overtime: boolean;
-  /** Whichever of its claim is a suspect, others ran beside it. */
-  readonly shared: boolean;
+  /** What its lease told of the suspect of its claim. */
+  readonly ran: SuspectRun;
   /** A suspect of another worker in its process ran alone. */
   readonly spared: boolean;
 }

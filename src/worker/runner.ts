@@ -45,6 +45,7 @@ export class Runner {
     this.#options = options;
     this.#member = {
       running: () => this.#running,
+      runsForMs: () => this.#oldestMs,
       holdsSuspect: () => options.held.holdsSuspect,
       mark: options.mark,
       changed: () => {
@@ -62,10 +63,12 @@ export class Runner {
 
   /** On average, of the slowest type; what has not ended yet counts with its age. */
   get runMs(): number {
-    const { slowestMs } = this.#times;
+    return Math.max(this.#times.slowestMs, this.#oldestMs);
+  }
+
+  get #oldestMs(): number {
     const oldest = this.#underWay.first;
-    if (oldest === undefined) return slowestMs;
-    return Math.max(slowestMs, this.#options.clock.monotonic() - oldest.startedAt);
+    return oldest === undefined ? 0 : this.#options.clock.monotonic() - oldest.startedAt;
   }
 
   get isReserved(): boolean {

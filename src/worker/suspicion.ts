@@ -1,7 +1,8 @@
 // A job that was there when a process died may be what kills the next one. So it starts before all that came with it
-// and has its time alone: who dies of it then is known. Whoever was there twice is charged for the last time, and so
-// waits for the runs that were there before it, too. Before it has company its lease says so. The workers of one
-// process die together, so they share this: the leases of the others say that what they hold is not to blame.
+// and has its time alone: who dies of it then is known. Its lease says whether it runs, and whether others do: before
+// that it is not to blame. Whoever was there twice is charged for the last time, and waits longer for the runs that
+// were there before it. The workers of one process die together, so they share this: the leases of the others say that
+// what they hold is not to blame while it is alone.
 
 import type { Clock } from "../runtime/clock.ts";
 import type { LeaseMark } from "../store/store.ts";
@@ -10,6 +11,8 @@ import type { HeldJob } from "./held-jobs.ts";
 /** A worker of this process. */
 export interface Member {
   readonly running: () => number;
+  /** How long the oldest of them has run. */
+  readonly runsForMs: () => number;
   readonly holdsSuspect: () => boolean;
   /** Resolves when a death would be known for that. */
   readonly mark: (mark: LeaseMark) => Promise<void>;
@@ -24,7 +27,11 @@ interface Turn {
   /** It waits for the runs that were there before it, but not for ever. */
   readonly startBy: number;
   readonly timers: NodeJS.Timeout[];
-  isReady: boolean;
+  /** It waits for others, or for its lease to say how it runs; then it may begin. */
+  state: "waiting" | "telling" | "ready";
+  isAlone: boolean;
+  /** Their leases say that they are not to blame. */
+  spared: readonly Member[];
 }
 
 const aloneMs = 1_000;
@@ -33,12 +40,6 @@ const aloneAgainMs = 30_000;
 
 export const isSuspect = ({ job }: HeldJob): boolean => job.crashCount > 0;
 const wasThereAgain = ({ job }: HeldJob): boolean => job.crashCount > 1;
-
-/** Who waited for others in vain has company already. */
-function aloneFor(suspect: HeldJob, isAlone: boolean): number {
-  if (!wasThereAgain(suspect)) return aloneMs;
-  return isAlone ? aloneAgainMs : 0;
-}
 
 export class Suspicion {
   readonly #clock: Clock;
@@ -80,10 +81,12 @@ export class Suspicion {
   /** Whether it starts now; asked again when a run has ended, or when something has changed. */
   begins(suspect: HeldJob, member: Member): boolean {
     const turn = this.#turn ?? this.#reserve(suspect, member);
-    if (turn.suspect !== suspect || !turn.isReady) return false;
-    const isAlone = this.#running === 0;
-    if (!isAlone && this.#clock.monotonic() < turn.startBy) return false;
-    this.#after(turn, aloneFor(suspect, isAlone), () => void this.#share(turn));
+    if (turn.suspect !== suspect) return false;
+    if (turn.state === "waiting") this.#decide(turn);
+    if (turn.state !== "ready") return false;
+    const ms = wasThereAgain(suspect) ? aloneAgainMs : aloneMs;
+    if (turn.isAlone) this.#after(turn, ms, () => void this.#share(turn));
+    else this.#over(turn);
     return true;
   }
 
@@ -107,36 +110,60 @@ export class Suspicion {
   }
 
   #reserve(suspect: HeldJob, member: Member): Turn {
-    const waitMs = wasThereAgain(suspect) ? aloneAgainMs : 0;
+    const waitMs = this.#mostWaitMs(suspect);
     const startBy = this.#clock.monotonic() + waitMs;
-    const others = this.#besides(member);
-    const turn = { suspect, member, startBy, timers: [], isReady: others.length === 0 };
+    const turn: Turn = {
+      ...{ suspect, member, startBy, timers: [] },
+      ...{ state: "waiting", isAlone: false, spared: [] },
+    };
     this.#turn = turn;
-    if (waitMs > 0 && this.#running > 0) {
+    if (waitMs > 0) {
       void member.mark({ untimed: suspect.job.token.claimId });
       this.#after(turn, waitMs + 1, () => this.#changed());
     }
-    if (!turn.isReady) void this.#spare(turn, others);
     return turn;
   }
 
-  async #spare(turn: Turn, others: readonly Member[]): Promise<void> {
-    await Promise.all(others.map((other) => other.mark({ spared: true })));
-    turn.isReady = true;
+  /** Runs that have taken long already will hardly end in a moment. */
+  #mostWaitMs(suspect: HeldJob): number {
+    if (this.#running === 0) return 0;
+    if (wasThereAgain(suspect)) return aloneAgainMs;
+    const oldestMs = Math.max(...[...this.#members].map(({ runsForMs }) => runsForMs()));
+    return Math.max(0, aloneMs - oldestMs);
+  }
+
+  #decide(turn: Turn): void {
+    turn.isAlone = this.#running === 0;
+    if (turn.isAlone || this.#clock.monotonic() >= turn.startBy) void this.#tell(turn);
+  }
+
+  async #tell(turn: Turn): Promise<void> {
+    const { suspect, member, isAlone } = turn;
+    const { claimId } = suspect.job.token;
+    turn.state = "telling";
+    turn.spared = isAlone ? this.#besides(member) : [];
+    await Promise.all([
+      member.mark(isAlone ? { alone: claimId } : { shared: claimId }),
+      ...turn.spared.map((other) => other.mark({ spared: true })),
+    ]);
+    turn.state = "ready";
     if (this.#turn === turn) this.#changed();
   }
 
   async #share(turn: Turn): Promise<void> {
     const { suspect, member } = turn;
     const shared = suspect.job.token.claimId;
-    const others = this.#besides(member).map((other) => other.mark({ spared: false }));
-    await Promise.all([member.mark({ shared }), ...others]);
+    await Promise.all([member.mark({ shared }), this.#spareNobody(turn)]);
     if (this.#turn === turn) this.#over(turn);
   }
 
   #end(turn: Turn): void {
-    for (const other of this.#besides(turn.member)) void other.mark({ spared: false });
-    this.#over(turn);
+    if (turn.spared.length === 0) this.#over(turn);
+    else void this.#spareNobody(turn).then(() => this.#turn === turn && this.#over(turn));
+  }
+
+  async #spareNobody({ spared }: Turn): Promise<void> {
+    await Promise.all(spared.map((other) => other.mark({ spared: false })));
   }
 
   #over(turn: Turn): void {

@@ -16,6 +16,7 @@ import {
   mostFreeProbes,
   outcomeOfFailure,
   outcomeOfLapse,
+  type SuspectRun,
 } from "../../src/domain/outcome.ts";
 import { defaultRetryPolicy, type RetryPolicy } from "../../src/domain/retry-policy.ts";
 
@@ -214,33 +215,41 @@ describe("a classifier", () => {
 });
 
 describe("a lapsed lease", () => {
-  const held = (...crashCounts: number[]) =>
-    crashCounts.map((crashCount) => ({ crashCount, shared: false, spared: false }));
+  const runs = (ran: SuspectRun, ...crashCounts: number[]) =>
+    crashCounts.map((crashCount) => ({ crashCount, ran, spared: false }));
 
-  it("charges every job when none was suspect, and otherwise the suspects only", () => {
-    expect(lapseCharges(held(0, 0, 0))).toEqual(["charged", "charged", "charged"]);
-    expect(lapseCharges(held(0, 1, 0))).toEqual(["spared", "charged", "spared"]);
-    expect(lapseCharges(held())).toEqual([]);
+  it("charges every job when none was suspect, and the suspect only when it ran alone", () => {
+    expect(lapseCharges(runs("not_yet", 0, 0, 0))).toEqual(["charged", "charged", "charged"]);
+    expect(lapseCharges(runs("alone", 0, 0))).toEqual(["charged", "charged"]);
+    expect(lapseCharges(runs("alone", 0, 1, 0))).toEqual(["spared", "charged", "spared"]);
+    expect(lapseCharges([])).toEqual([]);
   });
 
-  it("charges every job when a suspect had company, and not for a neighbour's sharing", () => {
-    const fresh = (shared: boolean) => ({ crashCount: 0, shared, spared: false });
-    const suspect = (shared: boolean) => ({ crashCount: 1, shared, spared: false });
-    expect(lapseCharges([fresh(false), suspect(true)])).toEqual(["charged", "charged"]);
-    expect(lapseCharges([fresh(true), suspect(false)])).toEqual(["spared", "charged"]);
+  it("charges every job when a suspect had company, and not for a neighbour's claim", () => {
+    expect(lapseCharges(runs("shared", 0, 1))).toEqual(["charged", "charged"]);
+    const [fresh, suspect] = [runs("shared", 0), runs("alone", 1)];
+    expect(lapseCharges([...fresh, ...suspect])).toEqual(["spared", "charged"]);
+  });
+
+  it("does not charge a suspect that had not begun, and those that ran before it", () => {
+    expect(lapseCharges(runs("not_yet", 0, 2, 0))).toEqual(["charged", "spared", "charged"]);
+    const [waiting, suspect] = [runs("not_yet", 2, 0), runs("alone", 1)];
+    expect(lapseCharges([...waiting, ...suspect])).toEqual(["spared", "spared", "charged"]);
   });
 
   it("charges nobody when a suspect of another worker was alone in the process", () => {
-    const besides = held(0, 1, 0).map((one) => ({ ...one, spared: true }));
+    const besides = runs("alone", 0, 1, 0).map((one) => ({ ...one, spared: true }));
     expect(lapseCharges(besides)).toEqual(["spared", "spared", "spared"]);
   });
 
-  it("never spares everybody otherwise", () => {
+  it("never spares everybody otherwise, if anybody had begun", () => {
     const crashCount = fc.integer({ min: 0, max: 2 });
-    const one = fc.record({ crashCount, shared: fc.boolean(), spared: fc.constant(false) });
+    const ran = fc.constantFrom<SuspectRun>("alone", "shared", "not_yet");
+    const one = fc.record({ crashCount, ran, spared: fc.constant(false) });
     fc.assert(
       fc.property(fc.array(one, { minLength: 1 }), (some) => {
-        expect(lapseCharges(some)).toContain("charged");
+        const begun = some.some((run) => run.crashCount === 0 || run.ran !== "not_yet");
+        expect(lapseCharges(some).includes("charged")).toBe(begun);
       }),
     );
   });

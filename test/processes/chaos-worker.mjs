@@ -36,7 +36,7 @@ const kinds = {
   hold: () => released,
   block: ({ ms }) => block(ms),
   exit: () => die(),
-  die_after: () => {},
+  die_after: ({ ms }) => ms && delay(ms),
   fail: async ({ ms = 0 }) => {
     await delay(ms);
     throw new Error("as asked");

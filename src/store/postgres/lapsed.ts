@@ -33,6 +33,10 @@ const forgetEmpty = statement(
 // that is too long is left to its worker for one more lease: if that is dead, its lease is over by then.
 const leaseLength = "coalesce(l.expires_at - l.renewed_at, interval '0')";
 
+// Nobody tells it of a robot's items, nor do older versions of theirs.
+const ran = `case when l.spared is null then 'alone' when l.shared_claim = c.id then 'shared'
+    when l.alone_claim = c.id then 'alone' else 'not_yet' end`;
+
 const find = statement(
   "find_lapsed",
   `with first as materialized (
@@ -44,12 +48,12 @@ const find = statement(
   ),
   over as materialized (
     select c.id, c.lease_id, c.job_ids, coalesce(l.worker, c.robot, '?') as worker,
-      (l.expires_at >= now()) is true as alive, (l.shared_claim = c.id) is true as shared,
-      l.spared is true as spared, ${leaseLength} as lease_length
+      (l.expires_at >= now()) is true as alive, ${ran} as ran, l.spared is true as spared,
+      ${leaseLength} as lease_length
     from millrace.claim c left join millrace.lease l on l.id = c.lease_id
     where c.id in (select id from first) or c.lease_id in (select dead_lease from first)
   )
-  select o.lease_id, o.worker, o.alive, o.shared, o.spared, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
+  select o.lease_id, o.worker, o.alive, o.ran, o.spared, j.id, j.claim_id, j.claim_no, j.type, j.attempt, j.max_attempts,
     j.crash_count, j.timeline, j.started_at, j.correlation_id
   from over o cross join unnest(o.job_ids) x (id)
   cross join lateral (select * from millrace.job j where j.id = x.id and j.claim_id = o.id limit 1) j
@@ -86,7 +90,7 @@ type LapsedRow = {
   lease_id: string | null;
   worker: string;
   alive: boolean;
-  shared: boolean;
+  ran: LapsedJob["ran"];
   spared: boolean;
   id: string;
   claim_id: string;
@@ -131,7 +135,7 @@ function toLapsedJob(row: LapsedRow): LapsedJob {
     correlationId: row.correlation_id ?? row.id,
     worker: row.worker,
     overtime: row.alive,
-    shared: row.shared,
+    ran: row.ran,
     spared: row.spared,
   };
 }

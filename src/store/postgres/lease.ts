@@ -8,8 +8,8 @@ import { arrayText, statement } from "./statement.ts";
 
 const open = statement(
   "open_lease",
-  `insert into millrace.lease (id, worker, expires_at, info)
-  values ($1::uuid, $2::text, now() + $3::int * interval '1 ms', $4::json)`,
+  `insert into millrace.lease (id, worker, expires_at, info, spared)
+  values ($1::uuid, $2::text, now() + $3::int * interval '1 ms', $4::json, false)`,
 );
 
 // Only a claim older than the previous renewal can be known to be unlisted on purpose: whoever holds
@@ -21,11 +21,12 @@ const renew = statement(
   ),
   renewed as (
     update millrace.lease l set renewed_at = now(), expires_at = now() + $2::int * interval '1 ms',
-      shared_claim = coalesce($4::uuid, l.shared_claim), spared = coalesce($5::boolean, l.spared)
+      alone_claim = coalesce($4::uuid, l.alone_claim), shared_claim = coalesce($5::uuid, l.shared_claim),
+      spared = coalesce($6::boolean, l.spared)
     from before b where l.id = b.id returning l.id, b.renewed_at as before
   ),
   untimed as (
-    update millrace.claim c set deadline = null from renewed r where c.id = $6::uuid and c.lease_id = r.id
+    update millrace.claim c set deadline = null from renewed r where c.id = $7::uuid and c.lease_id = r.id
   )
   select (select json_agg(x) from millrace.claim c, unnest(c.cancels) x where c.lease_id = r.id) as cancels,
     (select json_agg(c.id) from millrace.claim c
@@ -86,10 +87,10 @@ export async function renewLease(
   leaseId: string,
   leaseMs: number,
   claims: readonly string[],
-  { shared, spared, untimed }: LeaseMark = {},
+  { alone, shared, spared, untimed }: LeaseMark = {},
 ): Promise<Renewal> {
   type Row = { cancels: string[] | null; unlisted: string[] | null; before: number };
-  const marks = [shared ?? null, spared?.toString() ?? null, untimed ?? null];
+  const marks = [alone ?? null, shared ?? null, spared?.toString() ?? null, untimed ?? null];
   const values = [leaseId, String(leaseMs), arrayText(claims), ...marks];
   const [row] = await connection.query<Row>(renew, values);
   if (row === undefined) return { renewed: false, cancels: [], released: 0, releasedBefore: 0 };

@@ -369,7 +369,8 @@ CREATE TABLE millrace.lease (
   offer_id uuid,
   offer json,
   shared_claim uuid,
-  spared boolean NOT NULL DEFAULT false,
+  spared boolean,
+  alone_claim uuid,
   CONSTRAINT lease_pkey PRIMARY KEY (id)
 ) WITH (fillfactor=50);
 ALTER TABLE millrace.lease ENABLE ROW LEVEL SECURITY;
