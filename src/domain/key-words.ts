@@ -11,7 +11,8 @@ export const withoutAccents = (text: string): string =>
   text
     .normalize("NFKD")
     .replace(/[\u0300-\u036f]/g, "")
-    .replace(/[łŁ]/g, "l");
+    .replace(/[łŁ]/g, "l")
+    .replace(/ı/g, "i");
 
 const separators = /[^a-z0-9]+/;
 

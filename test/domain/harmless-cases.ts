@@ -104,6 +104,22 @@ export const harmless: [string, unknown][] = [
   ...[
     ...["artikelnummer", "bestellnummer", "Bestell-Nummer", "sendungsnummer", "kundennummer"],
     ...["vertragsnummer", "numero_pedido", "numéro_commande", "numero_de_cliente", "注文番号"],
+    ...[
+      "siparis_no",
+      "sipariş_numarası",
+      "kunde_no",
+      "tilausnumero",
+      "laskunumero",
+      "rendelesszam",
+    ],
+    ...[
+      "cislo_objednavky",
+      "broj_narudzbe",
+      "numar_comanda",
+      "αριθμός_παραγγελίας",
+      "rendelésszám",
+    ],
+    ...["container_number", "nhs_number"],
     ...["订单号", "номер_заказа", "invoice", "shipment", "transaction", "orderNr", "factuurnummer"],
   ].map((key): [string, unknown] => [
     `a card-like number under ${key}`,
@@ -119,6 +135,9 @@ export const harmless: [string, unknown][] = [
     ],
     ...["Sendungsnummer 4000 0566 5566 5556", "Numéro de commande : 4000056655665556"],
     ...["注文番号：4000056655665556", "Kundennr. 4000056655665556"],
+    ...["Facture n° 4012888888881881", "Commande n° 4012888888881881", "订单 4012888888881881"],
+    ...["Fattura n. 4012888888881881", "Заказ № 4012888888881881", "注文 4012888888881881"],
+    ...["Paczka 4012888888881881", "Beställning 4012888888881881", "Sipariş 4012888888881881"],
   ].map((note): [string, unknown] => [`a card-like number in ${note}`, { note }]),
   ["postal codes of India", { pin_code: "110001", shipping_pin: "110001", pincode: "110001" }],
   ["a postal code of India as a number", { pin_code: 110001 }],

@@ -45,6 +45,7 @@ const corpus = [
     "password: ",
     "password = a1\n",
     "pw=\n",
+    "numero",
     "otpauth://a?a=b&",
     "order 4000056655665556 ",
     "4000056655665556 ",

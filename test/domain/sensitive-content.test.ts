@@ -44,11 +44,21 @@ describe("findSensitive", () => {
   test.each([
     ...["kartennummer", "kreditkartennummer", "Karten-Nummer", "numero_tarjeta", "numéro_de_carte"],
     ...["kaartnummer", "kortnummer", "numero_cartao", "カード番号", "信用卡号", "номер_карты"],
-    ...["nummer", "numero", "番号", "payment_number"],
+    ...["nummer", "numero", "番号", "payment_number", "numero_pagamento", "pago_numero"],
+    ...["korttinumero", "kártyaszám", "číslo_karty", "broj_kartice", "numar_card", "kart_no"],
+    ...["αριθμός_κάρτας", "kart_numarası", "注文カード"],
   ])("finds a card number under %s", (key) => {
     for (const value of ["4000056655665556", 4000056655665556])
       expect(findSensitive({ [key]: value })).toMatchObject([{ kind: "card_number" }]);
   });
+
+  test.each(["kortnummer", "card n°", "carte n°", "Facture carte n°", "карта №", "Karte Nr."])(
+    "finds a card number behind %s",
+    (before) => {
+      const payload = { note: `${before} 4012888888881881` };
+      expect(findSensitive(payload)).toMatchObject([{ kind: "card_number" }]);
+    },
+  );
 
   test("finds a card number that is called one under the name of an order", () => {
     const payload = { invoice: "paid with card 4000 0566 5566 5556" };
