@@ -164,7 +164,7 @@ function visitProperties(
     if (++walk.keys > maxKeys) stop(walk, "too_many_keys");
     if (walk.stopped) return;
     const child = value[key];
-    const own = key === "value" ? judgePair(value) : judgeKeyAt(walk.keys, key);
+    const own = isPairValue(key) ? judgePair(value) : judgeKeyAt(walk.keys, key);
     // Most properties: nothing can be wrong with them, so that only counts are left of `visit`.
     if (glances && own.plain && isNothing(walk, child)) {
       count(walk, key.length + (typeof child === "string" ? child.length + 6 : 5));
@@ -189,11 +189,13 @@ function visitProperties(
 }
 
 const ofValue = judgeKey("value");
+const isPairValue = (key: string): boolean => key === "value" || key === "Value" || key === "VALUE";
 
 /** `{ "name": "password", "value": … }`: the name is a value itself. */
-function judgePair({ name, key = name }: Readonly<Record<string, unknown>>): KeyVerdict {
-  if (typeof key !== "string" || key.length > longestPairName) return ofValue;
-  const named = judgeKey(key);
+function judgePair(pair: Readonly<Record<string, unknown>>): KeyVerdict {
+  const name = pair.key ?? pair.name ?? pair.Key ?? pair.Name ?? pair.KEY ?? pair.NAME;
+  if (typeof name !== "string" || name.length > longestPairName) return ofValue;
+  const named = judgeKey(name);
   return named.secret === undefined ? ofValue : named;
 }
 
@@ -262,9 +264,11 @@ function isCode({ digits }: KeyVerdict, value: string): boolean {
 
 const answer = /^\s*(?:yes|no|ok|true|false|pass|fail|passed|failed|all|none|[yn01])\s*$/i;
 
+const plainWords = /^[\p{L}\p{M}\s'’.,;:!?-]*$/u;
+
 function holdsSecret(key: KeyVerdict, value: string): boolean {
   if (key.digits === "required" || key.digits === "not_postal") return isCode(key, value);
-  if (key.answers && answer.test(value)) return false;
+  if ((key.answers && answer.test(value)) || (key.words && plainWords.test(value))) return false;
   return value.trim() !== "" && !isStandIn(value);
 }
 

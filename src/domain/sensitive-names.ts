@@ -13,6 +13,8 @@ export interface KeyVerdict {
   readonly digits: "ignored" | "counted" | "required" | "not_postal";
   /** Short answers are none: `pass` says how a test went as well as what somebody signs in with. */
   readonly answers: boolean;
+  /** Plain words are none. */
+  readonly words: boolean;
   /** Strings deeper inside an object under this key count as the secret. */
   readonly deep: boolean;
   /** The kind of embedded content the name announces. */
@@ -32,6 +34,7 @@ const nothing: KeyVerdict = Object.freeze({
   secret: undefined,
   digits: "ignored",
   answers: false,
+  words: false,
   deep: false,
   embedded: undefined,
   harmless: false,
@@ -56,8 +59,11 @@ const table: readonly (readonly [KeyVerdict, string])[] = [
       "db_pass user_pass smtp_pass ftp_pass mail_pass admin_pass root_pass redis_pass " +
       "dbpass userpass smtppass ftppass mailpass adminpass rootpass dbpw rootpw db_pw user_pw admin_pw root_pw psw " +
       "password_hash password_digest password_salt password_confirmation password_confirm " +
-      "mot_de_passe motdepasse wachtwoord losenord haslo parola_d_ordine",
+      "mot_de_passe motdepasse wachtwoord losenord haslo parola_d_ordine " +
+      "passord adgangskode salasana heslo jelszo sifre geslo lozinka",
   ],
+  // In Italian any word.
+  [secret("password", { words: true, deep: false }), "parola"],
   [secret("secret"), "secret secrets clientsecret appsecret consumersecret webhooksecret"],
   [
     secret("token"),
@@ -123,7 +129,8 @@ const phrases = new Map<string, KeyVerdict>(
 );
 
 /** At the end of a key: few of these scripts part their words. */
-const foreignPassword = /(?:пароль|密码|密碼|パスワード)$/;
+const foreignPassword =
+  /(?:пароль|密码|密碼|パスワード|비밀번호|סיסמה|كلمة[ _-]?المرور|κωδικ[όο][ςσ][ _-]?πρ[όο]σβαση[ςσ])$/;
 
 // Cursors, fencing numbers and vocabulary are called tokens too.
 const harmlessTokens = new Set(

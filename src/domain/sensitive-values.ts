@@ -7,10 +7,16 @@ import { announcesThing, namesCard } from "./number-names.ts";
 import { settingKindIn } from "./settings-in-text.ts";
 import { Shapes } from "./shapes.ts";
 
+// ODBC writes its password like a shell writes where it stands. It is one of several settings, and no path.
+const user = "(?<![A-Za-z0-9])U(?:ID|id|ser(?: ?I[Dd])?)=";
+const behindSetting = `(?<==[^;\\n]{0,128};\\s{0,4}PWD=|${user}[^\\s;,&]{1,64}[\\s,&]{1,3}PWD=)`;
+const beforeSetting = `(?=[^\\s;]{4,64};\\s{0,4}[A-Za-z][\\w ]{0,31}=|[^\\s;,&]{4,64}[\\s,&]{1,3}${user})`;
+const odbcPassword = `PWD=(?!["'\x60]?(?:[./~%\\\\]|[A-Za-z]:[\\\\/]))(?:${behindSetting}|${beforeSetting})`;
+
 /** Short ones, and those with a blank in them. */
 const phrases = new Shapes({
   pem: "-----BEGIN [A-Z]|PuTTY-User-Key-File-\\d",
-  password_in_text: "(?<![A-Za-z0-9])(?:[Pp]assword|PASSWORD|[Pp]wd)=[^\\s;&*<$[{]{4}",
+  password_in_text: `(?<![A-Za-z0-9])(?:(?:[Pp]assword|PASSWORD|[Pp]wd)=|${odbcPassword})[^\\s;&*<$[{]{4}`,
   secret_in_json:
     "[\"'](?:password|passwd|secret|client_?[Ss]ecret|access_?[Tt]oken|refresh_?[Tt]oken|api_?[Kk]ey|private_?[Kk]ey)\\\\{0,7}[\"']\\s?:\\s?\\\\{0,7}[\"'][^\"'*<$[{]{4}",
 });

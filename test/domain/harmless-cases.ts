@@ -177,7 +177,16 @@ export const harmless: [string, unknown][] = [
     "an empty password in a string in a string",
     { q: '{\\"password\\":\\"\\",\\"user\\":\\"ann\\"}' },
   ],
-  ["a word", { parola: "ciao", hasloff: "x", 番号: "1" }],
+  ["a word", { parola: "ciao", hasloff: "x", 番号: "1", hesloved: "x1", parolare: "x1" }],
+  ["plain words", { parola: "c'è, attenzione!", parole: ["a1"], ultima_parola: "perché?" }],
+  ["a policy, in Norwegian", { passordpolicy_id: "p1", passordpolicy: "p1", heslo_id: "h1" }],
+  ["a code in Greek", { κωδικός: "A1-7", κωδικός_προϊόντος: "A1-7" }],
+  ["name and value in capitals", { Name: "size", Value: "XL9", tag: { Key: "Name", Value: "x1" } }],
+  ...[
+    ...["PWD=/home/x", "UID=1000 PWD=/home/x USER=ann", "HOME=/root;PWD=/root;SHLVL=1"],
+    ...["A=1;PWD=C:\\work\\a", "A=1;PWD=%CD%;B=2", 'A=1; PWD="/home/x"; B=2', "PWD=work1; ls -la"],
+    ...["A=1;PWD=\u0024{DB_PWD};UID=sa", "A=1;PWD=****;UID=sa", "OLDPWD=work1;A=2", "PWD=work1"],
+  ].map((env): [string, unknown] => [`where a shell stands: ${env}`, { env }]),
   ["lock token", { lock_token: "17" }],
   ["a pin of a board", { gpio_pin: 4, pin: 17 }],
   [

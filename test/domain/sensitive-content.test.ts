@@ -52,6 +52,14 @@ describe("findSensitive", () => {
       expect(findSensitive({ [key]: value })).toMatchObject([{ kind: "card_number" }]);
   });
 
+  test.each([
+    ...["passord", "nytt_passord", "adgangskode", "salasana", "heslo", "jelszó", "şifre", "sifre"],
+    ...["parola", "db_parola", "비밀번호", "كلمة المرور", "كلمة_المرور", "סיסמה"],
+    ...["κωδικός_πρόσβασης", "ΚΩΔΙΚΟΣ ΠΡΟΣΒΑΣΗΣ", "geslo", "lozinka"],
+  ])("finds a password under %s", (key) => {
+    expect(findSensitive({ [key]: "hunter2-x" })).toMatchObject([{ kind: "password" }]);
+  });
+
   test.each(["kortnummer", "card n°", "carte n°", "Facture carte n°", "карта №", "Karte Nr."])(
     "finds a card number behind %s",
     (before) => {
