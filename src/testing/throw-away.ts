@@ -4,6 +4,9 @@
 
 import { randomBytes } from "node:crypto";
 import pg from "pg";
+import { fromCaller } from "../domain/errors.ts";
+import { Client } from "../store/postgres/client.ts";
+import { asRefusedConnect } from "../store/postgres/failures.ts";
 import { sharedServer } from "./shared-server.ts";
 
 export interface ThrowAway {
@@ -41,10 +44,18 @@ const mostSwept = 4;
 export async function createThrowAway(databaseUrl: string | undefined): Promise<ThrowAway> {
   const kind = databaseUrl === undefined ? database : schema;
   const home = databaseUrl ?? (await sharedServer()).url;
-  const client = new pg.Client({
-    connectionString: home,
-    application_name: "millrace testing",
-  }) as LockHolder;
+  try {
+    return await createAt(home, kind);
+  } catch (error) {
+    throw fromCaller(asRefusedConnect(error));
+  }
+}
+
+const clientOf = (url: string): pg.Client =>
+  new Client({ connectionString: url, application_name: "millrace testing" });
+
+async function createAt(home: string, kind: Kind): Promise<ThrowAway> {
+  const client = clientOf(home) as LockHolder;
   client.on("error", () => undefined);
   await client.connect();
   try {

@@ -1,9 +1,10 @@
 // One reserved connection that heals itself. A query that meets a broken connection is not repeated
 // here: whether its commit happened is unknown, and only the caller knows how to find out.
 
-import pg from "pg";
+import type pg from "pg";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
+import { Client, destroy } from "./client.ts";
 import { clientConfig } from "./client-config.ts";
 import { isConnectionError } from "./failures.ts";
 import { Patience } from "./patience.ts";
@@ -249,7 +250,7 @@ export class Connection implements Runner {
       await clock.sleep(pauseMs, signal);
     }
     if (signal.aborted) throw closed();
-    const client = new pg.Client(clientConfig(this.#options));
+    const client = new Client(clientConfig(this.#options));
     client.on("error", (error) => this.#drop(client, error));
     client.on("end", () => this.#drop(client, new Error("connection ended")));
     client.on("notification", ({ payload = "", channel }) =>
@@ -285,13 +286,6 @@ export class Connection implements Runner {
 }
 
 const closed = () => Object.assign(new Error("connection closed"), { code: "ECONNCLOSED" });
-
-/** end() waits for the server; a broken one may never answer. */
-export function destroy(client: pg.Client): void {
-  (
-    client as unknown as { connection: { stream: { destroy(): void } } }
-  ).connection.stream.destroy();
-}
 
 async function endWithin(client: pg.Client, ms: number): Promise<void> {
   const timer = setTimeout(() => destroy(client), ms);

@@ -6,8 +6,9 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/events.ts";
 import { isOverWithin } from "../../runtime/is-over-within.ts";
 import type { PoolUse } from "../figures.ts";
+import { Client, destroy } from "./client.ts";
 import { clientConfig } from "./client-config.ts";
-import { Connection, type ConnectionOptions, destroy } from "./connection.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
 import { asCoded, isRetryable } from "./failures.ts";
 import { enterTenant, scoped } from "./row-security.ts";
 import { Renderer, type Statement } from "./statement.ts";
@@ -168,7 +169,7 @@ const goodbyeMs = 5_000;
 
 /** Clients that tell of themselves as long as they live, those that are still connecting too. */
 function remembered(clients: Set<pg.Client>) {
-  return class extends pg.Client {
+  return class extends Client {
     constructor(config?: pg.ClientConfig) {
       super(config);
       clients.add(this);

@@ -101,12 +101,22 @@ const why = (error: unknown): string => (error instanceof Error ? error.message 
 const refused = (cause: unknown, advice: string): MillraceError =>
   new MillraceError("DATABASE_REFUSED", `PostgreSQL refused: ${why(cause)}. ${advice}`, { cause });
 
+/** The driver gives up on the login by itself, and says so in its own words. */
+function brokenOff(cause: unknown): MillraceError {
+  if (!/password must be a/.test(why(cause)))
+    return refused(cause, "Check the password in DATABASE_URL, and the server's authentication.");
+  const message =
+    "PostgreSQL refused: it asks for a password, and none was given. Put one into DATABASE_URL.";
+  return new MillraceError("DATABASE_REFUSED", message, { cause });
+}
+
 /** What a connect may fail with, as a coded error that says what to do; any other error as it is. */
 export function asRefusedConnect(error: unknown): unknown {
   const value = code(error);
   if (value === "3D000") return refused(error, "Create the database, or correct DATABASE_URL.");
   if (value.startsWith("28"))
     return refused(error, "Check the user and the password in DATABASE_URL, and pg_hba.conf.");
+  if (value === "" && why(error).startsWith("SASL: ")) return brokenOff(error);
   if (value === "42501")
     return refused(error, "Grant the role its rights: see docs/guides/security.md.");
   if (certificateRefused.test(value))

@@ -1,6 +1,7 @@
 // One connection for one purpose, closed behind it.
 
-import pg from "pg";
+import type pg from "pg";
+import { Client } from "./client.ts";
 import { types } from "./value-readers.ts";
 
 type Limits = Pick<pg.ClientConfig, "connectionTimeoutMillis" | "query_timeout">;
@@ -11,7 +12,7 @@ export async function withClient<T>(
   use: (client: pg.Client) => Promise<T>,
   limits: Limits = { connectionTimeoutMillis: 10_000 },
 ): Promise<T> {
-  const client = new pg.Client({
+  const client = new Client({
     connectionString: url,
     types,
     application_name: `millrace ${name}`,
