@@ -110,4 +110,12 @@ describe("a connect with a password", () => {
     expect(await database.query(ask)).toEqual([{ answer: 1 }]);
     await database.close();
   });
+
+  it("is refused by a database that takes no connections", async () => {
+    const url = new URL(urlOf("secret"));
+    url.pathname = "/template0";
+    const error = await refusal(Millrace.connect({ databaseUrl: url.href, logLevel: "silent" }));
+    expect(error.code).toBe("DATABASE_REFUSED");
+    expect(error.message).toContain("not currently accepting connections");
+  });
 });

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineJob, Millrace } from "../../src/index.ts";
+import { createTestMillrace } from "../../src/testing.ts";
 import { runCommand } from "../support/command-line.ts";
 import { newQueue, refusal, useMillrace } from "../support/instance.ts";
 
@@ -147,6 +148,11 @@ describe("a connect that PostgreSQL refuses", () => {
     const error = await refusal(Millrace.connect({ databaseUrl: url.href, logLevel: "silent" }));
     expect(error.code).toBe(code);
     expect(error.message).toMatch(/^PostgreSQL (refused|cannot be reached): .+/);
+    const inTest = await refusal(createTestMillrace({ databaseUrl: url.href }));
+    expect([inTest.code, inTest.message.split(":")[0]]).toEqual([
+      code,
+      error.message.split(":")[0],
+    ]);
   });
 
   it("names no password where the URL cannot be read", async () => {

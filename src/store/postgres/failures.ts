@@ -114,6 +114,7 @@ function brokenOff(cause: unknown): MillraceError {
 export function asRefusedConnect(error: unknown): unknown {
   const value = code(error);
   if (value === "3D000") return refused(error, "Create the database, or correct DATABASE_URL.");
+  if (value === "55000") return refused(error, "Name another database in DATABASE_URL.");
   if (value.startsWith("28"))
     return refused(error, "Check the user and the password in DATABASE_URL, and pg_hba.conf.");
   if (value === "" && why(error).startsWith("SASL: ")) return brokenOff(error);
