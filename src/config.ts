@@ -260,8 +260,9 @@ function payloadLimits(limits: Partial<PayloadLimits> = {}): Partial<PayloadLimi
 }
 
 /** The name is part of SQL text, so it is kept plain. */
-function schemaName(value: string): string {
-  if (/^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/.test(value)) return value;
+function schemaName(value: unknown): string {
+  if (typeof value === "string" && /^(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,39}$/.test(value))
+    return value;
   throw new MillraceError(
     "OPTION_INVALID",
     "schema must begin with a small letter or _, have at most 40 of a-z, 0-9 and _, and not be PostgreSQL's own.",
@@ -269,7 +270,7 @@ function schemaName(value: string): string {
 }
 
 function databaseUrl(options: Options, env: Environment): string | undefined {
-  const value = options.databaseUrl ?? blankToNone(env.DATABASE_URL);
+  const value = textOf("databaseUrl", options.databaseUrl) ?? blankToNone(env.DATABASE_URL);
   if (value === undefined || /^postgres(ql)?:\/\//.test(value)) return value;
   const name = value === options.databaseUrl ? "databaseUrl" : "DATABASE_URL";
   // The value is not echoed: it may hold a password.

@@ -1,4 +1,10 @@
-import { checkOptions, checkWait, type Known, knownNames } from "../domain/check-options.ts";
+import {
+  checkOptions,
+  checkSignal,
+  checkWait,
+  type Known,
+  knownNames,
+} from "../domain/check-options.ts";
 import { fromCaller, MillraceError } from "../domain/errors.ts";
 import type { Job } from "../domain/job.ts";
 import { isTerminal } from "../domain/job-state.ts";
@@ -29,6 +35,7 @@ export async function waitForEnd(
 ): Promise<Job> {
   checkOptions("the wait for a job", options, known);
   checkWait("timeoutMs", options.timeoutMs);
+  checkSignal(options.signal);
   const { clock, random, events } = context;
   const deadline = clock.monotonic() + (options.timeoutMs ?? usualMs);
   for (let tries = 0; ; tries++) {

@@ -47,6 +47,11 @@ export function checkFunction(what: string, value: unknown): void {
   throw new MillraceError("OPTION_INVALID", `${what} must be a function.`);
 }
 
+export function checkSignal(value: unknown): void {
+  if (value === undefined || value instanceof AbortSignal) return;
+  throw new MillraceError("OPTION_INVALID", "signal must be an AbortSignal.");
+}
+
 /** A part that the caller brings along, such as a log: it must have what is called on it. */
 export function checkMethods(what: string, value: unknown, methods: readonly string[]): void {
   if (value === undefined) return;

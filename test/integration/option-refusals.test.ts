@@ -68,6 +68,10 @@ const calls: readonly Call[] = [
   (m) => m.result(id, { timeoutMs: Number.NaN }),
   (m) => m.result(id, { timeout: 5 }),
   (m) => m.waitFor(id, null),
+  (m) => m.result(id, { signal: null }),
+  (m) => m.result(id, { signal: {} }),
+  (m) => m.result(id, { signal: new AbortController() }),
+  (m) => m.waitFor(id, { signal: "x" }),
   () => Millrace.connect(null as Anything),
   () => Millrace.connect({ categories: 5 } as Anything),
   () => Millrace.connect({ categories: [null] } as Anything),
@@ -76,6 +80,9 @@ const calls: readonly Call[] = [
   () => Millrace.connect({ payloadLimits: { limitByte: 50 } } as Anything),
   () => Millrace.connect({ schema: "information_schema" }),
   () => Millrace.connect({ schema: "pg_mine" }),
+  () => Millrace.connect({ schema: Symbol("mine") } as Anything),
+  () => Millrace.connect({ databaseUrl: Symbol("here") } as Anything),
+  () => Millrace.connect({ databaseUrl: [instances.url] } as Anything),
   () => createTestMillrace({ databaseUrl: instances.url, leaseMS: 5 } as Anything),
 ];
 
