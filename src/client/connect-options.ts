@@ -26,9 +26,13 @@ const known = knownNames({
 } satisfies Known<ConnectOptions>);
 
 export function configOf(options: ConnectOptions): Config {
-  checkOptions("Millrace.connect", options, known);
+  checkConnect("Millrace.connect", options);
+  return loadConfig(options);
+}
+
+export function checkConnect(what: string, options: ConnectOptions): void {
+  checkOptions(what, options, known);
   checkFunction("random", options.random);
   checkMethods("clock", options.clock, ["now", "monotonic", "sleep"]);
   checkMethods("log", options.log, ["debug", "info", "warn", "error", "child"]);
-  return loadConfig(options);
 }

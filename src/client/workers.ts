@@ -17,7 +17,12 @@ import type { Tracing } from "../runtime/tracing.ts";
 import { uuidv7 } from "../runtime/uuid.ts";
 import type { Listener, Notice, Queue, Store } from "../store/store.ts";
 import { Executor } from "../worker/executor.ts";
-import { type AnyJobDefinition, checkName, checkNumber } from "../worker/job-definition.ts";
+import {
+  type AnyJobDefinition,
+  checkName,
+  checkNumber,
+  isDefinition,
+} from "../worker/job-definition.ts";
 import { type DefaultHandler, Registry } from "../worker/registry.ts";
 import { Suspicion } from "../worker/suspicion.ts";
 import { Worker } from "../worker/worker.ts";
@@ -42,8 +47,6 @@ const known = knownNames({
 } satisfies Known<WorkOptions>);
 
 function checkWork(definitions: readonly AnyJobDefinition[], options: WorkOptions): void {
-  const isDefinition = (one: AnyJobDefinition) =>
-    typeof one?.type === "string" && typeof one.queue === "string";
   if (!Array.isArray(definitions) || !definitions.every(isDefinition)) {
     const message = "work takes a list of definitions, each made by defineJob.";
     throw new MillraceError("OPTION_INVALID", message);

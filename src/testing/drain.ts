@@ -5,7 +5,7 @@ import { MillraceError } from "../domain/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Database } from "../store/postgres/database.ts";
 import { statement } from "../store/postgres/statement.ts";
-import type { AnyJobDefinition } from "../worker/job-definition.ts";
+import { type AnyJobDefinition, isDefinition } from "../worker/job-definition.ts";
 import type { Worker } from "../worker/worker.ts";
 import { checkDrain, type DrainOptions } from "./drain-options.ts";
 import { type Drained, describeRuns, endless, type Note, remembering, tooSlow } from "./drained.ts";
@@ -48,8 +48,10 @@ export async function drain(
   context: DrainContext,
 ): Promise<Drained> {
   checkDrain(options);
-  if (!Array.isArray(definitions))
-    throw new MillraceError("OPTION_INVALID", "drain takes a list of definitions.");
+  if (!Array.isArray(definitions) || !definitions.every(isDefinition)) {
+    const message = "drain takes a list of definitions, each made by defineJob.";
+    throw new MillraceError("OPTION_INVALID", message);
+  }
   const { millrace, database } = context;
   const notes: Note[] = [];
   const thrown = new Map<string, unknown>();

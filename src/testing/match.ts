@@ -1,8 +1,11 @@
 // Which enqueued jobs are those that a test means, and if not, why not.
 
 import { isDeepStrictEqual } from "node:util";
-import { checkOptions, type Known, knownNames } from "../domain/check-options.ts";
+import { checkOptions, checkWait, type Known, knownNames } from "../domain/check-options.ts";
+import { MillraceError } from "../domain/errors.ts";
+import { jobStates } from "../domain/job-state.ts";
 import { type Priorities, weightOf } from "../domain/priority.ts";
+import { oneOf, textOf } from "../domain/setting-values.ts";
 import type { JobDefinition } from "../worker/job-definition.ts";
 import type { EnqueuedJob } from "./enqueued-job.ts";
 
@@ -32,15 +35,29 @@ const known = knownNames({
   ...{ delayMs: true, state: true },
 } satisfies Known<JobMatch>);
 
-export const typeOf = (job: { readonly type: string } | string): string =>
-  typeof job === "string" ? job : job.type;
+export function typeOf(job: { readonly type: string } | string | null | undefined): string {
+  const type: unknown = typeof job === "string" ? job : job?.type;
+  if (typeof type === "string") return type;
+  const message = "A job is named by its definition, or by the name of its type.";
+  throw new MillraceError("OPTION_INVALID", message);
+}
+
+/** Every slip would match nothing, and an assertion that there is none would hold. */
+export function checkMatch(match: JobMatch, priorities: Priorities, more: string[] = []): void {
+  checkOptions("a match of enqueued jobs", match, new Set([...known, ...more]));
+  const { queue, tenant, key, reference, priority, delayMs, state } = match;
+  for (const [name, value] of Object.entries({ queue, tenant, key, reference }))
+    textOf(name, value);
+  if (priority !== undefined) weightOf(priority, priorities);
+  checkWait("delayMs", delayMs);
+  if (state !== undefined) oneOf("state", state, jobStates);
+}
 
 export function matching(
   jobs: readonly EnqueuedJob[],
   match: JobMatch,
   priorities: Priorities,
 ): EnqueuedJob[] {
-  checkOptions("a match of enqueued jobs", match, known);
   return jobs.filter((job) => differences(job, match, priorities).length === 0);
 }
 
@@ -52,7 +69,7 @@ export function differences(job: EnqueuedJob, match: JobMatch, priorities: Prior
       found.push(`${name} is ${show(actual)}, not ${show(expected)}`);
   };
   if (typeof payload === "function") {
-    if (!payload(job.payload)) found.push("the payload is not what the function wants");
+    if (!judges(payload(job.payload))) found.push("the payload is not what the function wants");
   } else if (payload !== undefined) compareSubset("payload", payload, job.payload, found);
   for (const [name, expected] of Object.entries(plain)) {
     compare(name, expected, job[name as keyof typeof plain]);
@@ -61,6 +78,15 @@ export function differences(job: EnqueuedJob, match: JobMatch, priorities: Prior
   if (priority !== undefined && weightOf(priority, priorities) !== job.weight)
     found.push(`priority is ${job.meta.priority ?? "normal"}, not ${priority}`);
   return found;
+}
+
+/** A promise would be taken for a yes, whatever becomes of it. */
+function judges(answer: unknown): boolean {
+  if (typeof answer !== "object" || answer === null || !("then" in answer)) return Boolean(answer);
+  Promise.resolve(answer).catch(() => {});
+  const message =
+    "The function that judges a payload answers with a promise: it must answer at once.";
+  throw new MillraceError("OPTION_INVALID", message);
 }
 
 function compareSubset(path: string, expected: unknown, actual: unknown, found: string[]): void {

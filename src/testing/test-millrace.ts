@@ -1,4 +1,4 @@
-import type { ConnectOptions } from "../client/connect-options.ts";
+import { type ConnectOptions, checkConnect } from "../client/connect-options.ts";
 import { Millrace } from "../client/millrace.ts";
 import { loadConfig } from "../config.ts";
 import { MillraceError } from "../domain/errors.ts";
@@ -13,7 +13,7 @@ import type { Drained } from "./drained.ts";
 import { readEnqueued, startRecord } from "./enqueue-record.ts";
 import type { EnqueuedJob } from "./enqueued-job.ts";
 import { missing, unwanted } from "./expectations.ts";
-import { type JobMatch, type JobRef, matching, typeOf } from "./match.ts";
+import { checkMatch, type JobMatch, type JobRef, matching, typeOf } from "./match.ts";
 import { createThrowAway, type ThrowAway } from "./throw-away.ts";
 import { passTime } from "./virtual-time.ts";
 
@@ -39,6 +39,7 @@ export class TestMillrace {
   }
 
   static async create(options: TestMillraceOptions = {}): Promise<TestMillrace> {
+    checkConnect("createTestMillrace", options);
     const quiet = { logLevel: "silent", random: () => 0.5, ...options };
     const place = await createThrowAway(loadConfig(quiet).databaseUrl);
     try {
@@ -86,9 +87,12 @@ export class TestMillrace {
     job?: JobRef<Input>,
     match: JobMatch<Input> = {},
   ): Promise<EnqueuedJob[]> => {
+    const { priorities } = this.millrace.config;
+    const wanted = job === undefined ? undefined : typeOf(job);
+    checkMatch(match, priorities);
     const all = await this.#readAll();
-    const ofType = job === undefined ? all : all.filter(({ type }) => type === typeOf(job));
-    return matching(ofType, match, this.millrace.config.priorities);
+    const ofType = wanted === undefined ? all : all.filter(({ type }) => type === wanted);
+    return matching(ofType, match, priorities);
   };
 
   /** At least one such job, or exactly `count`; gives the first. */
@@ -96,11 +100,12 @@ export class TestMillrace {
     job: JobRef<Input>,
     match: JobMatch<Input> & { readonly count?: number } = {},
   ): Promise<EnqueuedJob> => {
+    const { priorities } = this.millrace.config;
+    const type = typeOf(job);
+    checkMatch(match, priorities, ["count"]);
     const { count, ...rest } = match;
     if (count !== undefined) whole("count", count, 1);
-    const { priorities } = this.millrace.config;
     const all = await this.#readAll();
-    const type = typeOf(job);
     const ofType = all.filter((one) => one.type === type);
     const found = matching(ofType, rest, priorities);
     const [first] = found;
@@ -113,8 +118,9 @@ export class TestMillrace {
     job: JobRef<Input>,
     match: JobMatch<Input> = {},
   ): Promise<void> => {
-    const found = await this.enqueued(job, match);
-    if (found.length > 0) throw unwanted(typeOf(job), match, found);
+    const type = typeOf(job);
+    const found = await this.enqueued(type, match);
+    if (found.length > 0) throw unwanted(type, match, found);
   };
 
   /** Stops Millrace and deletes the database. */

@@ -102,6 +102,9 @@ export interface JobDefinition<Input = unknown, Output = Input, Result = unknown
 /** Any definition, for lists of them; handlers are contravariant in their payload. */
 export type AnyJobDefinition = JobDefinition<unknown, never, unknown>;
 
+export const isDefinition = (one: AnyJobDefinition | null | undefined): boolean =>
+  typeof one?.type === "string" && typeof one.queue === "string";
+
 const known = knownNames({
   ...{ type: true, queue: true, priority: true, delayMs: true, orderingKey: true, limitKey: true },
   ...{ rateLimit: true, whenRateLimited: true, payload: true, category: true, platform: true },

@@ -84,6 +84,8 @@ const calls: readonly Call[] = [
   () => Millrace.connect({ databaseUrl: Symbol("here") } as Anything),
   () => Millrace.connect({ databaseUrl: [instances.url] } as Anything),
   () => createTestMillrace({ databaseUrl: instances.url, leaseMS: 5 } as Anything),
+  () => createTestMillrace(3 as Anything),
+  () => createTestMillrace(null as Anything),
 ];
 
 test.each(calls.map((call) => [String(call).slice(0, 80), call] as const))(
@@ -152,6 +154,39 @@ test("a match or a drain with a field that there is not is refused, and says whi
     expect((await refusal(attempt())).code).toBe("OPTION_INVALID");
   const error = await refusal(test.assertNotEnqueued(job, match));
   expect(error.message).toContain('Did you mean "payload"?');
+});
+
+test("what names no job and what could match none is refused, where there is a job and where not", async () => {
+  await using test = await createTestMillrace({ databaseUrl: instances.url });
+  const { assertEnqueued, assertNotEnqueued, drain, enqueued }: Anything = test;
+  const attempts = [
+    () => drain([null]),
+    () => drain([{}]),
+    ...[undefined, null, 3, {}].flatMap((one) => [
+      () => assertEnqueued(one),
+      () => assertNotEnqueued(one),
+    ]),
+    () => enqueued(3),
+    () => enqueued(null),
+    ...[null, 3, { state: "nope" }, { delayMs: "0" }, { key: 5 }, { tenant: {} }].flatMap(
+      (match) => [
+        () => assertEnqueued(job, match),
+        () => assertNotEnqueued(job, match),
+        () => enqueued(job, match),
+      ],
+    ),
+  ];
+  const refuseAll = async () => {
+    for (const [i, attempt] of attempts.entries())
+      expect([i, (await refusal(attempt())).code]).toEqual([i, "OPTION_INVALID"]);
+    const unknown = await refusal(assertNotEnqueued(job, { priority: "nope" }));
+    expect(unknown.code).toBe("UNKNOWN_PRIORITY");
+  };
+  await refuseAll();
+  await test.millrace.enqueue(job, 1);
+  await refuseAll();
+  for (const payload of [async () => false, () => Promise.reject(new Error("later"))])
+    expect((await refusal(assertEnqueued(job, { payload }))).code).toBe("OPTION_INVALID");
 });
 
 test("options of a test's Millrace are of their type, and virtual time has an end", async () => {
