@@ -14,9 +14,19 @@ export function judgedBy(schema: StandardSchemaV1, payload: unknown): Result | P
 }
 
 function said(result: Result | null | undefined): Result {
-  if (typeof result === "object" && result !== null) return result;
+  if (isObject(result) && (result.issues === undefined || isIssues(result.issues))) return result;
   throw new TypeError("validate() of a Standard Schema answers with { value } or { issues }");
 }
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+
+const isIssues = (issues: unknown): boolean => Array.isArray(issues) && issues.every(isIssue);
+
+const isIssue = (issue: Partial<StandardSchemaV1.Issue> | null): boolean =>
+  isObject(issue) && typeof issue.message === "string" && isPath(issue.path ?? []);
+
+const isPath = (path: unknown): boolean =>
+  Array.isArray(path) && path.every((step) => step !== null);
 
 function refuse(cause: unknown): never {
   const message = "The payload's schema could not judge it: its validate() failed.";

@@ -10,6 +10,13 @@ describe("a payload that cannot be judged, or is none,", () => {
     ["rejects", async () => JSON.parse("{")],
     ["answers nothing", () => undefined],
     ["answers nothing later", async () => null],
+    ["answers with a text for issues", () => ({ issues: "x" })],
+    ["answers with an issue that is none", async () => ({ issues: [null] })],
+    ["answers with an issue that says nothing", () => ({ issues: [{}] })],
+    [
+      "answers with a path that leads nowhere",
+      () => ({ issues: [{ message: "x", path: [null] }] }),
+    ],
   ];
   it.each(broken)(
     "is refused by a schema that %s, and its run fails as runs do",
