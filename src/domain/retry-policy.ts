@@ -63,7 +63,7 @@ export function exponentialBackoff(options: BackoffOptions = {}): RetryPolicy {
 
 export const defaultRetryPolicy = exponentialBackoff();
 
-/** Throws when the policy answers with what is no number: a promise, a text, nothing. */
+/** Throws when the policy answers with what is no finite number: a promise, a text, nothing. */
 export function waitBy(
   policy: RetryPolicy,
   failure: Failure,
@@ -71,8 +71,11 @@ export function waitBy(
   random: number,
 ): number {
   const ms: unknown = policy(failure, failures, random);
-  if (typeof ms === "number" && !Number.isNaN(ms)) return ms;
+  if (typeof ms === "number" && Number.isFinite(ms)) return ms;
   // Nobody will look at how an async policy fails.
   if (typeof ms === "object" && ms !== null && "then" in ms) Promise.resolve(ms).catch(() => {});
-  throw new MillraceError("OPTION_INVALID", "A retry policy must return milliseconds, a number.");
+  throw new MillraceError(
+    "OPTION_INVALID",
+    "A retry policy must return milliseconds, a finite number.",
+  );
 }

@@ -138,15 +138,16 @@ describe("a delay", () => {
         expect(delay).toBeGreaterThanOrEqual(0);
       }),
     );
-    const never = { policy: () => Number.POSITIVE_INFINITY, random: 0 };
-    expect(outcomeOfFailure(run, new Error("x"), never)).toMatchObject({
+    const late = { policy: () => Number.MAX_VALUE, random: 0 };
+    expect(outcomeOfFailure(run, new Error("x"), late)).toMatchObject({
       delayMs: 10 * 365 * 86_400_000,
     });
   });
 
-  it("is the default policy's where a policy answers with no number, and somebody hears of it", () => {
-    const broken = [undefined, "5 minutes", Number.NaN, 5n, Promise.reject(new Error("async"))];
-    for (const answer of broken) {
+  it("is the default policy's where a policy answers with no finite number, and somebody hears of it", () => {
+    const broken = [undefined, "5 minutes", 5n, Promise.reject(new Error("async"))];
+    const endless = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const answer of [...broken, ...endless]) {
       const faults: unknown[] = [];
       const outcome = outcomeOfFailure(run, new RateLimitedError("slow"), {
         policy: (() => answer) as unknown as RetryPolicy,
