@@ -825,6 +825,8 @@ begin
       size := abs(shortest::numeric);
       if size = 0 then
         return '0';
+      elsif size >= 9007199254740992 and size < 1e40 then
+        return repeat('-', (shortest like '-%')::int) || millrace.number_as_javascript(trim_scale(size));
       elsif size >= 1e-6 and size < 1e21 then
         return trim_scale(shortest::numeric)::text;
       end if;
@@ -1406,6 +1408,30 @@ begin
   return held || (
     select coalesce(jsonb_object_agg(l.lane, l.n + coalesce((held ->> l.lane::text)::int, 0)), '{}')
     from (select x.lane, count(*) as n from unnest(started) x (lane) group by x.lane) l);
+end $function$;
+
+CREATE OR REPLACE FUNCTION millrace.number_as_javascript(size numeric)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+declare
+  digits text := rtrim(size::text, '0');
+  unit numeric;
+  shorter numeric;
+begin
+  while length(digits) > 1 loop
+    unit := ('1e' || length(size::text) - length(digits) + 1)::numeric;
+    select c into shorter from unnest(array[div(size, unit) * unit, (div(size, unit) + 1) * unit]) c
+    where c::float8 = size::float8 order by abs(c - size) limit 1;
+    exit when not found;
+    size := shorter;
+    digits := rtrim(size::text, '0');
+  end loop;
+  if size < 1e21 then
+    return size::text;
+  end if;
+  return left(digits, 1) || regexp_replace(substr(digits, 2), '^(.)', '.\1') || 'e+' || length(size::text) - 1;
 end $function$;
 
 CREATE OR REPLACE FUNCTION millrace.oldest_ready(q millrace.queue, p_weight smallint, p_types text[], p_paused text[], at timestamp with time zone)
