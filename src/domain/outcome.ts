@@ -112,7 +112,7 @@ export const maxCrashes = 3;
 
 export type LapseCharge = "charged" | "spared";
 
-/** How a suspect ran when its process died: by itself, beside others, or it had not begun. */
+/** How a suspect ran when its process died: nothing had begun beside it, or others had, or it had not begun itself. */
 export type SuspectRun = "alone" | "shared" | "not_yet";
 
 interface LapsedRun {

@@ -14,9 +14,9 @@ export interface Renewal {
 
 /** What a death of the process would mean from now on; what is left out stays as it was. */
 export interface LeaseMark {
-  /** The suspect of this claim runs, and nothing else in this process. */
+  /** The suspect of this claim runs, and nothing in this process has begun beside it. */
   readonly alone?: string;
-  /** The suspect of this claim runs, and others in this process do, too. */
+  /** The suspect of this claim runs, and who of all in this process kills it cannot be known. */
   readonly shared?: string;
   /** A suspect of another worker in this process runs alone: what this lease holds is not to blame. */
   readonly spared?: boolean;

@@ -1,8 +1,8 @@
 // A job that was there when a process died may be what kills the next one. So it starts before all that came with it
-// and has its time alone: who dies of it then is known. Its lease says whether it runs, and whether others do: before
-// that it is not to blame. Whoever was there twice is charged for the last time, and waits longer for the runs that
-// were there before it. The workers of one process die together, so they share this: the leases of the others say that
-// what they hold is not to blame while it is alone.
+// and nothing begins beside it for a while: who dies of it then is known. Its lease says whether it runs, and whether
+// others do: before that it is not to blame. Whoever was there twice is charged for the last time, and waits longer for
+// the runs that were there before it. The workers of one process die together, so they share this: the leases of the
+// others say that what they hold is not to blame while it is alone.
 
 import type { Clock } from "../runtime/clock.ts";
 import type { LeaseMark } from "../store/store.ts";
@@ -29,7 +29,8 @@ interface Turn {
   readonly timers: NodeJS.Timeout[];
   /** It waits for others, or for its lease to say how it runs; then it may begin. */
   state: "waiting" | "telling" | "ready";
-  isAlone: boolean;
+  /** A death would be its doing: nothing else runs, or at least nothing else begins. */
+  isToBlame: boolean;
   /** Their leases say that they are not to blame. */
   spared: readonly Member[];
 }
@@ -85,7 +86,7 @@ export class Suspicion {
     if (turn.state === "waiting") this.#decide(turn);
     if (turn.state !== "ready") return false;
     const ms = wasThereAgain(suspect) ? aloneAgainMs : aloneMs;
-    if (turn.isAlone) this.#after(turn, ms, () => void this.#share(turn));
+    if (turn.isToBlame) this.#after(turn, ms, () => void this.#share(turn));
     else this.#over(turn);
     return true;
   }
@@ -114,7 +115,7 @@ export class Suspicion {
     const startBy = this.#clock.monotonic() + waitMs;
     const turn: Turn = {
       ...{ suspect, member, startBy, timers: [] },
-      ...{ state: "waiting", isAlone: false, spared: [] },
+      ...{ state: "waiting", isToBlame: false, spared: [] },
     };
     this.#turn = turn;
     if (waitMs > 0) {
@@ -133,17 +134,19 @@ export class Suspicion {
   }
 
   #decide(turn: Turn): void {
-    turn.isAlone = this.#running === 0;
-    if (turn.isAlone || this.#clock.monotonic() >= turn.startBy) void this.#tell(turn);
+    const isAlone = this.#running === 0;
+    if (!isAlone && this.#clock.monotonic() < turn.startBy) return;
+    turn.isToBlame = isAlone || !wasThereAgain(turn.suspect);
+    void this.#tell(turn);
   }
 
   async #tell(turn: Turn): Promise<void> {
-    const { suspect, member, isAlone } = turn;
+    const { suspect, member, isToBlame } = turn;
     const { claimId } = suspect.job.token;
     turn.state = "telling";
-    turn.spared = isAlone ? this.#besides(member) : [];
+    turn.spared = isToBlame ? this.#besides(member) : [];
     await Promise.all([
-      member.mark(isAlone ? { alone: claimId } : { shared: claimId }),
+      member.mark(isToBlame ? { alone: claimId } : { shared: claimId }),
       ...turn.spared.map((other) => other.mark({ spared: true })),
     ]);
     turn.state = "ready";

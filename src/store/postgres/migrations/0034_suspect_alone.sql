@@ -1,5 +1,5 @@
--- A death is a suspect's doing for certain only if it ran, and nothing else did: its holder names its claim here before
--- it begins, or in shared_claim where others run on. One that is named nowhere has not begun, and is not to blame.
+-- A death is a suspect's doing if it ran, and nothing began beside it: its holder names its claim here before it begins,
+-- and in shared_claim before others do. One that is named nowhere has not begun, and is not to blame.
 -- Versions that do not tell this leave spared empty.
 
 alter table millrace.lease add column alone_claim uuid,
