@@ -122,7 +122,7 @@ interface LapsedRun {
   readonly spared: boolean;
 }
 
-/** A crash charges the suspect that ran alone in its process. Otherwise all that it held, but who had not begun. */
+/** A crash charges the suspect that ran alone in its process. Otherwise all that it held, but suspects that waited. */
 export function lapseCharges(held: readonly LapsedRun[]): LapseCharge[] {
   if (held.some(({ spared }) => spared)) return held.map(() => "spared");
   const isCertain = held.some(({ crashCount, ran }) => crashCount > 0 && ran === "alone");
